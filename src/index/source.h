@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Source: a data set as the engine sees it, whatever its format.  It says which
+// samples there are and what each one needs; it does no I/O after it was opened.
+//
+//   needs(sample, fields) ──► Request: units to fetch, pieces of them that are values
+//   [the engine fetches units through store()]
+//   open_unit(unit, stored) ──► decoded bytes, for units that open only as a whole
+//
+// A record format gives one unit per value (a byte extent).  A row group, a
+// compressed chunk or a zstd shard is one unit shared by many samples.  A window
+// that straddles chunks is several pieces of several units.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "index/schema.h"
+#include "storage/store.h"
+
+namespace headrace {
+
+// What is fetched and opened once.  Two units are the same when file, offset and opening are.
+struct Unit {
+  uint32_t file = 0;           // of Source::file_path()
+  uint32_t opening = 0;        // 0: the stored bytes are the value; else open_unit() knows what
+  uint64_t offset = 0;
+  uint64_t stored_bytes = 0;   // kWholeFile where the index holds no sizes (plain files)
+  uint64_t decoded_bytes = 0;  // equal to stored_bytes when opening is 0
+  bool operator==(const Unit&) const = default;
+};
+
+inline constexpr uint32_t kInlineUnit = ~uint32_t{0};
+
+// A part of an opened unit, or of Request::inline_bytes when unit is kInlineUnit.
+struct Piece {
+  uint32_t unit = 0;              // index into Request::units
+  uint64_t begin = 0;
+  uint64_t length = kWholeFile;   // kWholeFile: to the end of the unit
+};
+
+// What the wanted fields of one sample need.  Cleared and refilled: keeps its memory.
+struct Request {
+  std::vector<Unit> units;
+  std::vector<Piece> pieces;           // grouped by wanted field, in order
+  std::vector<uint32_t> first_piece;   // field f has pieces [first_piece[f], first_piece[f+1])
+  std::vector<std::byte> inline_bytes;
+  std::string key;                     // filled when the key is wanted
+
+  void clear() {
+    units.clear();
+    pieces.clear();
+    first_piece.assign(1, 0);
+    inline_bytes.clear();
+    key.clear();
+  }
+};
+
+// Samples per block, in the order of the data: what the plan is made of.
+struct Blocks {
+  std::vector<uint32_t> samples;
+  uint64_t bytes = 0;  // of all samples; nominal where sizes are not known
+};
+
+// Immutable once opened, hence thread-safe (parts may be loaded behind a lock).
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual const Schema& schema() const = 0;
+  virtual uint64_t size() const = 0;
+  virtual const Blocks& blocks() const = 0;
+  // Relative names, sizes, counts and the cutting rule; never places or times.
+  virtual Hash128 fingerprint() const = 0;
+
+  // Evaluated before any I/O.  `fields` are indexes into schema(); a field the sample
+  // lacks gets no pieces.  `draws` names the sample's randomness for requests that
+  // depend on it (random patches).
+  virtual Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws,
+                       bool want_key, Request& out) const = 0;
+
+  // Opens a unit whose opening is not 0.
+  virtual Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
+    (void)unit, (void)stored, (void)decoded;
+    return internal("this source has no units to open");
+  }
+
+  virtual const Store& store() const = 0;
+  virtual std::string file_path(uint32_t file) const = 0;  // as store() opens it
+  // For error texts; "" where there is none.
+  virtual std::string key(uint64_t sample) const = 0;
+};
+
+}  // namespace headrace
