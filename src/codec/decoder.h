@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decoder: turns the bytes of one value into its slot in the batch, whatever lies
+// between (decode, crop, resize, normalise): there is no copy between stages.
+#pragma once
+
+#include <span>
+
+#include "base/bytes.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "codec/tensor.h"
+
+namespace headrace {
+
+// Where a decoder writes.  One thread at a time; called once per value.
+class Slot {
+ public:
+  virtual ~Slot() = default;
+  // Memory for a value of this shape: 64-byte aligned when the slot is fresh memory, any
+  // alignment inside a dense batch.  A shape that the slot cannot hold is an error.
+  virtual Result<MutableBytes> room(std::span<const int64_t> shape) = 0;
+};
+
+// Immutable, hence thread-safe; scratch memory is the thread's own (thread_local).
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  virtual const TensorSpec& output() const = 0;
+  // `draws` names this sample's randomness; the decoder adds the names of its steps.
+  // Damaged bytes are kCorrupt with the offset within `value`.
+  virtual Status run(Bytes value, Key draws, Slot& out) const = 0;
+};
+
+}  // namespace headrace
