@@ -4,6 +4,7 @@
 // at compile time that guarded state is only touched under its lock.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -46,6 +47,14 @@ class CondVar {
     std::unique_lock<std::mutex> held(mu.mu_, std::adopt_lock);
     cv_.wait(held);
     held.release();
+  }
+  // False when the time ran out.  The wall clock, which ThreadSanitizer knows how to follow.
+  bool wait_for_ms(Mutex& mu, int ms) HEADRACE_REQUIRES(mu) {
+    std::unique_lock<std::mutex> held(mu.mu_, std::adopt_lock);
+    const auto until = std::chrono::system_clock::now() + std::chrono::milliseconds(ms);
+    const bool woken = cv_.wait_until(held, until) == std::cv_status::no_timeout;
+    held.release();
+    return woken;
   }
   void notify_one() { cv_.notify_one(); }
   void notify_all() { cv_.notify_all(); }

@@ -52,8 +52,9 @@ class Store {
   virtual void read(std::span<ReadRequest> requests) const = 0;
 
   virtual Result<FileInfo> stat(const std::string& path) const = 0;
-  // The entries of a folder, sorted by name, without a stat per file: bytes and
-  // times stay 0 where the store does not give them for nothing.
+  // The entries of a folder, sorted by the bytes of their names, without a stat per
+  // file: bytes and times stay 0 where the store does not give them for nothing.
+  // Each path is whole, as read() takes it.
   virtual Result<std::vector<FileInfo>> list(const std::string& folder) const = 0;
 
   // Whether one large read is much cheaper than many small ones (remote, spinning):

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/column.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace headrace {
+namespace {
+
+uint64_t elements_of(std::span<const int64_t> shape) {
+  uint64_t n = 1;
+  for (const int64_t extent : shape) n *= static_cast<uint64_t>(extent);
+  return n;
+}
+
+// Copies a dense row-major block into the corner of a larger one, axis by axis.
+void copy_into_corner(const std::byte* from, std::span<const int64_t> shape, std::byte* to,
+                      std::span<const int64_t> room, size_t item) {
+  if (shape.empty()) {
+    std::memcpy(to, from, item);
+    return;
+  }
+  const uint64_t step_from = elements_of(shape.subspan(1)) * item;
+  const uint64_t step_to = elements_of(room.subspan(1)) * item;
+  if (step_from == step_to) {  // the rest of the axes agree: one run
+    std::memcpy(to, from, static_cast<size_t>(shape[0]) * step_from);
+    return;
+  }
+  for (int64_t k = 0; k < shape[0]; ++k)
+    copy_into_corner(from + static_cast<uint64_t>(k) * step_from, shape.subspan(1),
+                     to + static_cast<uint64_t>(k) * step_to, room.subspan(1), item);
+}
+
+}  // namespace
+
+Packing default_packing(const TensorSpec& value) {
+  return value.is_fixed() ? Packing::kDense : Packing::kList;
+}
+
+ColumnBuilder::ColumnBuilder(const ColumnSpec& spec, size_t samples, BufferPool& pool)
+    : spec_(spec), samples_(samples), pool_(pool) {
+  if (spec.packing == Packing::kDense) {
+    stride_ = spec.value.bytes();
+    dense_ = pool.take(stride_ * samples);
+  } else {
+    items_.resize(samples);
+    shapes_.resize(samples);
+  }
+}
+
+Result<MutableBytes> ColumnBuilder::room(size_t i, std::span<const int64_t> shape) {
+  const bool fits = shape.size() == spec_.value.shape.size() &&
+                    std::equal(shape.begin(), shape.end(), spec_.value.shape.begin(),
+                               [](int64_t have, int64_t want) { return want == kVaries || have == want; });
+  if (!fits)
+    return corrupt(fmt::format("field '{}' promised {} and got a value of shape [{}]", spec_.name,
+                               spec_.value.text(), fmt::join(shape, ",")));
+  if (spec_.packing == Packing::kDense) return dense_->span().subspan(i * stride_, stride_);
+  shapes_[i].assign(shape.begin(), shape.end());
+  items_[i] = pool_.take(elements_of(shape) * size_of(spec_.value.dtype));
+  return items_[i]->span();
+}
+
+Column ColumnBuilder::finish() {
+  if (spec_.packing == Packing::kPadded) return finish_padded();
+  if (spec_.packing == Packing::kRagged) return finish_ragged();
+  Column out{.packing = spec_.packing, .dtype = spec_.value.dtype};
+  if (spec_.packing == Packing::kList) {
+    out.items = std::move(items_);
+    out.shapes = std::move(shapes_);
+    return out;
+  }
+  out.values = std::move(dense_);
+  out.shape.push_back(static_cast<int64_t>(samples_));
+  out.shape.insert(out.shape.end(), spec_.value.shape.begin(), spec_.value.shape.end());
+  return out;
+}
+
+Column ColumnBuilder::finish_padded() {
+  Column out{.packing = Packing::kPadded, .dtype = spec_.value.dtype};
+  const size_t item = size_of(spec_.value.dtype);
+  std::vector<int64_t> largest(spec_.value.shape.size(), 0);
+  for (const auto& shape : shapes_)
+    for (size_t a = 0; a < shape.size(); ++a) largest[a] = std::max(largest[a], shape[a]);
+  const uint64_t stride = elements_of(largest) * item;
+  out.values = pool_.take(stride * samples_);
+  std::memset(out.values->data(), 0, out.values->size());
+  for (size_t i = 0; i < samples_; ++i) {
+    if (items_[i] && items_[i]->size() > 0)
+      copy_into_corner(items_[i]->data(), shapes_[i], out.values->data() + i * stride, largest, item);
+  }
+  out.shape.push_back(static_cast<int64_t>(samples_));
+  out.shape.insert(out.shape.end(), largest.begin(), largest.end());
+  out.shapes = std::move(shapes_);
+  items_.clear();
+  return out;
+}
+
+Column ColumnBuilder::finish_ragged() {
+  Column out{.packing = Packing::kRagged, .dtype = spec_.value.dtype};
+  const size_t item = size_of(spec_.value.dtype);
+  out.offsets.push_back(0);
+  for (const auto& buffer : items_) {
+    const uint64_t bytes = buffer ? buffer->size() : 0;
+    out.offsets.push_back(out.offsets.back() + static_cast<int64_t>(bytes / item));
+  }
+  out.values = pool_.take(static_cast<size_t>(out.offsets.back()) * item);
+  out.shape = {out.offsets.back()};
+  for (size_t i = 0; i < samples_; ++i) {
+    if (items_[i] && items_[i]->size() > 0)
+      std::memcpy(out.values->data() + static_cast<size_t>(out.offsets[i]) * item, items_[i]->data(),
+                  items_[i]->size());
+  }
+  out.shapes = std::move(shapes_);
+  items_.clear();
+  return out;
+}
+
+}  // namespace headrace

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A column is one output field of a batch.  While the batch is filled each sample
+// owns one slot of it; when the last slot is full the column is packed:
+//
+//   dense    one buffer [n, shape…]; slots are places in it, nothing is moved
+//   padded   [n, largest shape…] and the true extents of each sample
+//   ragged   all values one after the other and where each begins
+//   list     one buffer per sample
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "batch/buffer_pool.h"
+#include "codec/decoder.h"
+
+namespace headrace {
+
+enum class Packing : uint8_t { kDense, kPadded, kRagged, kList };
+
+struct ColumnSpec {
+  std::string name;
+  TensorSpec value;  // of one sample
+  Packing packing = Packing::kDense;
+};
+
+// A column as it is delivered.
+struct Column {
+  Packing packing = Packing::kDense;
+  DType dtype = DType::kU8;
+  SharedBuffer values;            // all but list
+  std::vector<int64_t> shape;     // of values: [n, …], ragged: [total elements]
+  std::vector<int64_t> offsets;   // ragged: n + 1, in elements
+  std::vector<std::vector<int64_t>> shapes;  // padded, ragged, list: of each sample
+  std::vector<SharedBuffer> items;           // list
+};
+
+// Slots are independent: each may be filled by another thread, once at a time.
+// finish() is called by one thread, after the last slot.
+class ColumnBuilder {
+ public:
+  // Dense columns take their memory here.
+  ColumnBuilder(const ColumnSpec& spec, size_t samples, BufferPool& pool);
+
+  // Where sample i goes.  Asking again (a replaced sample) discards what was there.
+  Result<MutableBytes> room(size_t i, std::span<const int64_t> shape);
+
+  // Packs what the slots hold.
+  Column finish();
+
+ private:
+  Column finish_padded();
+  Column finish_ragged();
+
+  const ColumnSpec& spec_;
+  const size_t samples_;
+  BufferPool& pool_;
+  SharedBuffer dense_;
+  uint64_t stride_ = 0;  // bytes of one dense slot
+  std::vector<SharedBuffer> items_;
+  std::vector<std::vector<int64_t>> shapes_;
+};
+
+// A decoder's view of one slot of one column.
+class ColumnSlot final : public Slot {
+ public:
+  ColumnSlot(ColumnBuilder& column, size_t i) : column_(column), i_(i) {}
+  Result<MutableBytes> room(std::span<const int64_t> shape) override { return column_.room(i_, shape); }
+
+ private:
+  ColumnBuilder& column_;
+  const size_t i_;
+};
+
+// Dense where the shape is fixed, list where it is not: what a field gets unless asked.
+Packing default_packing(const TensorSpec& value);
+
+}  // namespace headrace

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/text.h"
+
+#include <array>
+
+namespace headrace {
+namespace {
+
+// What may follow a lead byte: how many bytes, and the range of the first of them, which
+// is where overlong forms, surrogates and values above U+10FFFF show.
+struct Lead {
+  size_t more;
+  unsigned low;
+  unsigned high;
+};
+
+constexpr Lead lead_of(unsigned b) {
+  if (b >= 0xc2 && b <= 0xdf) return {1, 0x80, 0xbf};
+  if (b == 0xe0) return {2, 0xa0, 0xbf};
+  if (b == 0xed) return {2, 0x80, 0x9f};
+  if (b >= 0xe1 && b <= 0xef) return {2, 0x80, 0xbf};
+  if (b == 0xf0) return {3, 0x90, 0xbf};
+  if (b >= 0xf1 && b <= 0xf3) return {3, 0x80, 0xbf};
+  if (b == 0xf4) return {3, 0x80, 0x8f};
+  return {0, 0, 0};
+}
+
+bool follows(Bytes bytes, size_t i, const Lead& lead) {
+  if (lead.more == 0 || bytes.size() - i <= lead.more) return false;
+  const auto first = static_cast<unsigned>(bytes[i + 1]);
+  if (first < lead.low || first > lead.high) return false;
+  for (size_t k = 2; k <= lead.more; ++k)
+    if ((static_cast<unsigned>(bytes[i + k]) & 0xc0u) != 0x80u) return false;
+  return true;
+}
+
+// Immutable, hence thread-safe.
+class AsIs final : public Decoder {
+ public:
+  explicit AsIs(bool text) : text_(text) {}
+  const TensorSpec& output() const override { return spec_; }
+  Status run(Bytes value, Key, Slot& out) const override {
+    if (text_) {
+      const size_t good = valid_utf8_prefix(value);
+      if (good < value.size()) return corrupt("not UTF-8").at(good);
+    }
+    const std::array<int64_t, 1> shape{static_cast<int64_t>(value.size())};
+    HEADRACE_ASSIGN(const MutableBytes room, out.room(shape));
+    if (!value.empty()) std::memcpy(room.data(), value.data(), value.size());
+    return {};
+  }
+
+ private:
+  const bool text_;
+  const TensorSpec spec_{DType::kU8, {kVaries}};
+};
+
+}  // namespace
+
+size_t valid_utf8_prefix(Bytes bytes) {
+  size_t i = 0;
+  while (i < bytes.size()) {
+    // Eight at a time while they are ASCII.
+    while (bytes.size() - i >= 8 && (load_le<uint64_t>(bytes.subspan(i)) & 0x8080808080808080u) == 0)
+      i += 8;
+    if (i == bytes.size()) break;
+    const auto b = static_cast<unsigned>(bytes[i]);
+    if (b < 0x80) {
+      ++i;
+      continue;
+    }
+    const Lead lead = lead_of(b);
+    if (!follows(bytes, i, lead)) return i;
+    i += 1 + lead.more;
+  }
+  return i;
+}
+
+std::unique_ptr<Decoder> make_text_decoder() { return std::make_unique<AsIs>(true); }
+std::unique_ptr<Decoder> make_bytes_decoder() { return std::make_unique<AsIs>(false); }
+
+}  // namespace headrace

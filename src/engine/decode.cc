@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decoding: from the bytes of a chunk into its slots; bad samples and their substitutes.
+#include <fmt/format.h>
+
+#include "base/guard.h"
+#include "engine/core.h"
+
+namespace headrace {
+
+void Engine::Core::compute_thread() {
+  while (true) {
+    Job job;
+    {
+      MutexLock lock(mu_);
+      const Stopwatch idle;
+      while (!closing_ && to_decode_.empty()) compute_wakes_.wait(mu_);
+      if (closing_) return;
+      decoded_.waited_for_input(idle.ns());
+      job = std::move(to_decode_.begin()->second);
+      to_decode_.erase(to_decode_.begin());
+      ++active_;
+    }
+    if (job.unit)
+      open_unit(job.unit);
+    else
+      decode(job.chunk);
+    MutexLock lock(mu_);
+    work_done();
+  }
+}
+
+void Engine::Core::decode(const ChunkPtr& chunk) {
+  const Stopwatch watch;
+  const Errand errand = chunk->errand;
+  size_t done = 0;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < errand.count; ++i) {
+    const size_t slot = errand.first + i;
+    Status status = chunk->needs[i];
+    if (status.ok()) status = guard([&] { return decode_slot(*chunk, i, bytes); });
+    bool replaced = false;
+    if (!status.ok()) {
+      status = explain(std::move(status), errand.flight->tasks()[slot]);
+      status = replace(errand, slot, status, replaced);
+    }
+    if (!status.ok()) errand.flight->fail(slot, std::move(status));
+    if (!replaced) ++done;
+  }
+  {
+    MutexLock lock(mu_);
+    drop(chunk);
+  }
+  decoded_.work(errand.count, bytes, watch.ns());
+  if (done > 0) slots_done(errand.flight, done);
+}
+
+Status Engine::Core::decode_slot(Chunk& chunk, size_t i, uint64_t& bytes) {
+  const size_t slot = chunk.errand.first + i;
+  Flight& flight = *chunk.errand.flight;
+  const Task& task = flight.tasks()[slot];
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    const ColumnWork& work = columns_[c];
+    ColumnSlot out(flight.column(c), slot);
+    if (!work.decoder) {
+      const Bytes key = as_bytes(chunk.gather.key(i));
+      const int64_t length = static_cast<int64_t>(key.size());
+      HEADRACE_ASSIGN(const MutableBytes room, out.room({&length, 1}));
+      std::copy(key.begin(), key.end(), room.begin());
+      continue;
+    }
+    const size_t values = chunk.gather.values(i, c);
+    if (values != 1) {
+      const Source& source = *sources_[task.source].source;
+      const std::string& name = source.schema()[sources_[task.source].fields[c]].name;
+      return values == 0 ? corrupt(fmt::format("the sample has no field '{}'", name))
+                         : unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted", values, name));
+    }
+    HEADRACE_ASSIGN(const Bytes value, chunk.gather.value(i, c));
+    bytes += value.size();
+    if (Status s = work.decoder->run(value, draws_of(task), out); !s.ok())
+      return chunk.gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), i, c);
+  }
+  return {};
+}
+
+void Engine::Core::open_unit(const std::shared_ptr<SharedUnit>& unit) {
+  const Stopwatch watch;
+  const uint64_t before = unit->stored.size();
+  if (unit->status.ok() && unit->unit.opening != 0)
+    unit->status = guard([&] { return unit->source->open_unit(unit->unit, unit->stored.bytes(), unit->opened); });
+  if (!unit->status.ok()) unit->status = unit->status.at(unit->unit.offset).in_file(unit->path);
+  if (unit->unit.opening != 0) unit->stored = Buffer();
+  decoded_.work(0, before, watch.ns());
+  if (!unit->status.ok()) {
+    MutexLock lock(mu_);
+    used_ -= std::min(used_, unit->unit.decoded_bytes);
+  }
+  units_.finish(unit);
+}
+
+// Puts another sample in the place of a bad one.  Returns what to tell the consumer when
+// that may not be: storage errors, policy "raise", an exhausted budget or pool.
+Status Engine::Core::replace(const Errand& errand, size_t slot, const Status& why, bool& replaced) {
+  if (why.code() != Code::kCorrupt || !options_.bad_samples.replace) return why;
+  Flight& flight = *errand.flight;
+  const Task bad = flight.tasks()[slot];
+  {
+    MutexLock lock(mu_);
+    if (replaced_ >= options_.bad_samples.budget)
+      return Status(why.code(), fmt::format("more than {} bad samples in this epoch, the last: {}",
+                                            options_.bad_samples.budget, why.text()));
+    ++replaced_;
+    quarantine_.push_back({bad.sample, bad.source, why.place().file, why.place().offset, why.place().key,
+                           std::string(why.message())});
+  }
+  Task substitute;
+  {
+    MutexLock lock(feed_mu_);
+    if (!feed_ || !feed_->substitute(flight.planned(slot), errand.attempt + 1, substitute))
+      return why.with("no good sample is left to replace this one");
+  }
+  flight.task(slot) = substitute;
+  MutexLock lock(mu_);
+  if (stopping_) return cancelled("the epoch was ended");
+  to_fetch_.push_front({errand.flight, slot, 1, errand.attempt + 1});
+  io_wakes_.notify_all();
+  replaced = true;
+  return {};
+}
+
+void Engine::Core::slots_done(const std::shared_ptr<Flight>& flight, size_t n) {
+  if (!flight->slots_done(n)) return;
+  const Stopwatch watch;
+  const uint64_t before = flight->bytes();
+  const Status packed = guard([&]() -> Status {
+    flight->finish();
+    return {};
+  });
+  if (!packed.ok()) flight->fail(0, packed);
+  packed_.work(1, flight->bytes(), watch.ns());
+  MutexLock lock(mu_);
+  if (stopping_) return;
+  used_ -= std::min(used_, before);
+  take_memory(flight->bytes());
+  ready_.insert(flight->sequence());
+  consumer_wakes_.notify_all();
+}
+
+}  // namespace headrace

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: fills the slots of batches, ahead of the consumer, in plan order.
+//
+//   Feed ─► admit a batch ─► I/O threads: what do its samples need? read it ─► compute threads:
+//           (budget, look-ahead)          (grants in plan order)               decode into slots
+//                                                                                  │ last slot full
+//   consumer ◄── next() ◄── batches in plan order ◄────────────────────────────────┘
+//
+// A batch is cut into chunks, runs of slots of about 64 KiB of stored bytes (one
+// picture, many token rows); a chunk is what queues hold.  Memory has one budget:
+// grants go in plan order, the batch at the head is always admitted, idle shared
+// units are revoked first, delivered batches leave the budget.  So it never deadlocks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "batch/batch.h"
+#include "codec/decoder.h"
+#include "engine/feed.h"
+#include "engine/stats.h"
+#include "index/source.h"
+
+namespace headrace {
+
+// What to do with a sample whose data is bad.  Storage errors always raise.
+struct BadSamples {
+  bool replace = false;
+  uint64_t budget = 1000;  // replaced samples in an epoch on this rank; one more raises
+};
+
+struct EngineOptions {
+  int compute_threads = 1;
+  int io_threads = 4;
+  uint64_t memory_budget_bytes = uint64_t{1} << 30;
+  uint64_t read_ahead_bytes = uint64_t{32} << 20;  // stored bytes read and not yet decoded
+  size_t batches_ahead = 3;  // admitted and not yet taken by the consumer, at most
+  uint64_t seed = 0;
+  bool read_runs = false;    // read whole blocks and keep them (remote, spinning storage)
+  BadSamples bad_samples;
+};
+
+// One output field: from which field of each source, and how it is decoded.
+struct ColumnWork {
+  ColumnSpec spec;
+  std::shared_ptr<const Decoder> decoder;  // null: the sample's key
+};
+
+struct SourceWork {
+  std::shared_ptr<const Source> source;
+  uint64_t id = 0;               // names its draws
+  std::vector<uint32_t> fields;  // of its schema, one per column; the key's entry is unused
+};
+
+// A sample that was replaced, and why.
+struct Quarantined {
+  uint64_t sample = 0;
+  uint32_t source = 0;
+  std::string file;
+  int64_t offset = -1;
+  std::string key;
+  std::string cause;
+};
+
+struct EngineStats {
+  StageStats plan, read, decode, pack, deliver;
+  uint64_t memory_used = 0, memory_peak = 0, memory_budget = 0;
+  uint64_t batches = 0;
+  uint64_t units_reread = 0;
+  std::vector<std::string> notes;  // what a user should know, once each
+};
+
+// next(), stats() and quarantine() may be called from different threads; start(),
+// stop() and next() by one consumer at a time.
+class Engine {
+ public:
+  Engine(std::vector<SourceWork> sources, std::vector<ColumnWork> columns, EngineOptions options);
+  ~Engine();  // stops and joins every thread
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Begins to deliver a feed; an unfinished one is ended first.  Threads start with the
+  // first call.
+  Status start(std::unique_ptr<Feed> feed);
+  // Ends the feed: nothing of it is delivered any more.  Waits for reads under way.
+  void stop();
+
+  enum class Next : uint8_t { kBatch, kEnd, kTimeout };
+  // The next batch in plan order.  After an error the feed is over.
+  Result<Next> next(std::unique_ptr<Batch>& out, int timeout_ms);
+
+  EngineStats stats() const;
+  std::vector<Quarantined> quarantine() const;
+
+ private:
+  class Core;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading: a chunk asks the index what it needs, waits for its grant, reads.
+#include <algorithm>
+
+#include "base/guard.h"
+#include "engine/core.h"
+
+namespace headrace {
+namespace {
+
+constexpr uint64_t kNominalFile = 128 << 10;  // a plain file of unknown size, until some were seen
+
+}  // namespace
+
+ChunkPtr Engine::Core::begin_chunk(Errand errand) {
+  ChunkPtr chunk;
+  if (idle_chunks_.empty()) {
+    chunk = std::make_shared<Chunk>();
+  } else {
+    chunk = std::move(idle_chunks_.back());
+    idle_chunks_.pop_back();
+  }
+  chunk->errand = std::move(errand);
+  return chunk;
+}
+
+// Gives the chunk's memory back and the chunk itself to the next errand.
+void Engine::Core::drop(const ChunkPtr& chunk) {
+  used_ -= std::min(used_, chunk->granted_bytes);
+  stored_ -= std::min(stored_, chunk->granted_bytes);
+  chunk->granted_bytes = 0;
+  chunk->gather.clear();
+  chunk->needs.clear();
+  chunk->reads.clear();
+  chunk->errand = {};
+  idle_chunks_.push_back(chunk);
+  // Woken for a quarter of the read-ahead at a time, not for every picture.
+  if (!parked_.empty() && stored_ <= options_.read_ahead_bytes / 4 * 3) io_wakes_.notify_one();
+}
+
+void Engine::Core::ask(const ChunkPtr& chunk) {
+  const Stopwatch watch;
+  const Status asked = guard([&]() -> Status {
+    ask_index(*chunk);
+    chunk->gather.plan_reads({}, &units_);
+    return {};
+  });
+  if (!asked.ok()) chunk->needs.assign(chunk->errand.count, asked);
+  const uint64_t files = whole_files_.load(std::memory_order_relaxed);
+  const uint64_t nominal = files > 0 ? whole_file_bytes_.load(std::memory_order_relaxed) / files : kNominalFile;
+  chunk->wanted_bytes = chunk->gather.bytes_to_read(nominal);
+  read_.work(0, 0, watch.ns());
+  MutexLock lock(mu_);
+  if (stopping_)
+    drop(chunk);
+  else
+    parked_.emplace(chunk->errand.order(), chunk);
+  work_done();
+}
+
+void Engine::Core::ask_index(Chunk& chunk) {
+  const Errand& errand = chunk.errand;
+  chunk.gather.clear();
+  chunk.needs.clear();
+  for (size_t i = 0; i < errand.count; ++i) {
+    const Task& task = errand.flight->tasks()[errand.first + i];
+    const SourceWork& work = sources_[task.source];
+    chunk.needs.push_back(
+        chunk.gather.add(*work.source, task.sample, work.fields, draws_of(task), wants_key_));
+  }
+}
+
+bool Engine::Core::may_grant(const Chunk& chunk) {
+  // Granted chunks always get through without a further grant, so waiting for them ends.
+  const uint64_t bytes = chunk.wanted_bytes;
+  if (stored_ > 0 && stored_ + bytes > options_.read_ahead_bytes) return false;
+  if (used_ + bytes <= options_.memory_budget_bytes) return true;
+  const uint64_t freed = units_.evict(used_ + bytes - options_.memory_budget_bytes);
+  used_ -= std::min(used_, freed);
+  if (used_ + bytes <= options_.memory_budget_bytes) return true;
+  return chunk.errand.flight->sequence() == head();
+}
+
+void Engine::Core::submit(const ChunkPtr& chunk) {
+  const Stopwatch watch;
+  std::vector<Range>& ranges = chunk->gather.ranges();
+  const auto& units = chunk->gather.shared_units();
+  chunk->pending.store(ranges.size() + units.size() + 1, std::memory_order_relaxed);
+  for (const auto& unit : units) {
+    bool must_read = false;
+    const bool later = units_.when_ready(unit, must_read, [this, chunk] { arrived(chunk); });
+    if (must_read) read_shared_unit(unit);
+    if (!later) arrived(chunk);
+  }
+  // Reads go to their stores in runs: almost always there is one store.
+  chunk->reads.clear();
+  for (Range& range : ranges)
+    chunk->reads.push_back({range.path, range.offset, range.length, &range.bytes, [this, chunk, &range](Status status) {
+                              range.status = std::move(status);
+                              if (range.length == kWholeFile && range.status.ok()) {
+                                whole_file_bytes_.fetch_add(range.bytes.size(), std::memory_order_relaxed);
+                                whole_files_.fetch_add(1, std::memory_order_relaxed);
+                              }
+                              read_.work(1, range.bytes.size(), 0);
+                              arrived(chunk);
+                            }});
+  for (size_t first = 0; first < ranges.size();) {
+    size_t last = first + 1;
+    const Store& store = ranges[first].source->store();
+    while (last < ranges.size() && &ranges[last].source->store() == &store) ++last;
+    store.read(std::span(chunk->reads).subspan(first, last - first));
+    first = last;
+  }
+  read_.work(0, 0, watch.ns());
+  arrived(chunk);  // the one that stood for this function
+}
+
+void Engine::Core::read_shared_unit(const std::shared_ptr<SharedUnit>& unit) {
+  {
+    MutexLock lock(mu_);
+    ++active_;
+    take_memory(unit->unit.stored_bytes == kWholeFile ? kNominalFile : unit->unit.decoded_bytes);
+  }
+  ReadRequest request{unit->path, unit->unit.offset, unit->unit.stored_bytes, &unit->stored,
+                      [this, unit](Status status) {
+                        unit->status = std::move(status);
+                        read_.work(1, unit->stored.size(), 0);
+                        bool abandon = false;
+                        {
+                          MutexLock lock(mu_);
+                          abandon = stopping_;
+                          // Before every chunk: others wait for it.
+                          if (!abandon) to_decode_.emplace(std::pair<uint64_t, size_t>{0, 0}, Job{nullptr, unit});
+                          compute_wakes_.notify_one();
+                        }
+                        if (abandon) {
+                          if (unit->status.ok()) unit->status = cancelled("the epoch was ended");
+                          units_.finish(unit);
+                        }
+                        MutexLock lock(mu_);
+                        work_done();
+                      }};
+  unit->source->store().read(std::span(&request, 1));
+}
+
+void Engine::Core::arrived(const ChunkPtr& chunk) {
+  if (chunk->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  MutexLock lock(mu_);
+  if (stopping_) {
+    drop(chunk);
+  } else {
+    to_decode_.emplace(chunk->errand.order(), Job{chunk, nullptr});
+    compute_wakes_.notify_one();
+  }
+  work_done();
+}
+
+}  // namespace headrace

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gather.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headrace {
+
+void Gather::clear() {
+  for (Range& range : ranges_)
+    if (range.bytes.capacity() > 0) spare_.push_back(std::move(range.bytes));
+  ranges_.clear();
+  shared_.clear();
+  requests_ = {};
+}
+
+Gather::Entry& Gather::next_entry() {
+  const size_t used = requests_.size();
+  if (used == entries_.size()) entries_.emplace_back();
+  requests_ = std::span(entries_).first(used + 1);
+  return requests_.back();
+}
+
+Status Gather::add(const Source& source, uint64_t sample, std::span<const uint32_t> fields, Key draws,
+                   bool want_key) {
+  Entry& entry = next_entry();
+  entry.source = &source;
+  entry.request.clear();
+  entry.places.clear();
+  return source.needs(sample, fields, draws, want_key, entry.request);
+}
+
+uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units) {
+  for (uint32_t k = 0; k < shared_.size(); ++k)
+    if (shared_[k]->source == &source && shared_[k]->unit == unit) return k;
+  shared_.push_back(units.pin(source, unit));
+  return static_cast<uint32_t>(shared_.size() - 1);
+}
+
+void Gather::open_range(const Source& source, const Unit& unit) {
+  Range& range = ranges_.emplace_back();
+  range.source = &source;
+  range.path = source.file_path(unit.file);
+  range.offset = unit.offset;
+  range.length = unit.stored_bytes;
+  if (!spare_.empty()) {
+    range.bytes = std::move(spare_.back());
+    spare_.pop_back();
+  }
+}
+
+void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
+  struct Want {
+    const Source* source;
+    const Unit* unit;
+    Place* place;
+  };
+  std::vector<Want> wants;
+  for (Entry& entry : requests_) {
+    entry.places.resize(entry.request.units.size());
+    for (size_t u = 0; u < entry.request.units.size(); ++u) {
+      const Unit& unit = entry.request.units[u];
+      Place& place = entry.places[u];
+      place = {.length = unit.stored_bytes};
+      if (unit.opening != 0 && units != nullptr) {
+        place.is_shared = true;
+        place.range = share(*entry.source, unit, *units);
+      } else {
+        wants.push_back({entry.source, &unit, &place});
+      }
+    }
+  }
+  std::sort(wants.begin(), wants.end(), [](const Want& a, const Want& b) {
+    return std::tuple(a.source, a.unit->file, a.unit->offset) < std::tuple(b.source, b.unit->file, b.unit->offset);
+  });
+  const Want* last = nullptr;
+  for (const Want& w : wants) {
+    Range* range = ranges_.empty() ? nullptr : &ranges_.back();
+    const bool near = last != nullptr && last->source == w.source && last->unit->file == w.unit->file &&
+                      w.unit->stored_bytes != kWholeFile && range->length != kWholeFile &&
+                      w.unit->offset <= range->offset + range->length + options.gap_bytes &&
+                      w.unit->offset + w.unit->stored_bytes - range->offset <= options.most_bytes;
+    const bool same = last != nullptr && last->source == w.source && *last->unit == *w.unit;
+    if (near) {
+      range->length = std::max(range->length, w.unit->offset + w.unit->stored_bytes - range->offset);
+    } else if (!same) {
+      open_range(*w.source, *w.unit);
+    }
+    w.place->range = static_cast<uint32_t>(ranges_.size() - 1);
+    w.place->begin = w.unit->offset - ranges_.back().offset;
+    last = &w;
+  }
+}
+
+uint64_t Gather::bytes_to_read(uint64_t nominal) const {
+  uint64_t sum = 0;
+  for (const Range& r : ranges_) sum += r.length == kWholeFile ? nominal : r.length;
+  return sum;
+}
+
+size_t Gather::values(size_t i, size_t field) const {
+  const Request& r = requests_[i].request;
+  return field + 1 < r.first_piece.size() ? r.first_piece[field + 1] - r.first_piece[field] : 0;
+}
+
+Result<Bytes> Gather::value(size_t i, size_t field, size_t v) const {
+  const Entry& entry = requests_[i];
+  const Piece& piece = entry.request.pieces[entry.request.first_piece[field] + v];
+  Bytes from;
+  if (piece.unit == kInlineUnit) {
+    from = entry.request.inline_bytes;
+  } else {
+    const Place& place = entry.places[piece.unit];
+    const Status& status = place.is_shared ? shared_[place.range]->status : ranges_[place.range].status;
+    if (!status.ok()) return status;
+    from = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range].bytes.bytes();
+    if (!place.is_shared && place.length != kWholeFile) from = from.subspan(place.begin, place.length);
+  }
+  if (piece.begin > from.size()) return corrupt("the index points past the end of its unit");
+  from = from.subspan(piece.begin);
+  if (piece.length == kWholeFile) return from;
+  if (piece.length > from.size()) return corrupt("the index points past the end of its unit");
+  return from.first(piece.length);
+}
+
+Status Gather::locate(Status status, size_t i, size_t field) const {
+  if (values(i, field) == 0) return status;
+  const Entry& entry = requests_[i];
+  const Piece& piece = entry.request.pieces[entry.request.first_piece[field]];
+  if (piece.unit == kInlineUnit) return status;
+  const Unit& unit = entry.request.units[piece.unit];
+  // A decoder names the offset within the value; the user wants the one in the file.
+  const uint64_t start = unit.offset + (unit.opening == 0 ? piece.begin : 0);
+  const int64_t inner = status.place().offset;
+  if (inner >= 0) status = Status(status.code(), fmt::format("{} (byte {} of the value)", status.message(), inner));
+  return status.at(start + (inner >= 0 && unit.opening == 0 ? static_cast<uint64_t>(inner) : 0))
+      .in_file(entry.source->file_path(unit.file));
+}
+
+}  // namespace headrace

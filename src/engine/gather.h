@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gather: from samples to reads and back to values.  It asks the source what some
+// samples need, merges neighbouring extents into ranges, and after the ranges were
+// read finds each value in them.  Used by the engine's I/O threads for a run of
+// slots, and by the map-style data set for one sample.
+//
+//   add(sample)…  →  plan_reads()  →  [store.read(ranges)]  →  value(i, field)
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/buffer.h"
+#include "engine/unit_cache.h"
+#include "index/source.h"
+
+namespace headrace {
+
+// One read of one file; may serve several units that lie near each other.
+struct Range {
+  const Source* source = nullptr;
+  std::string path;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  Buffer bytes;
+  Status status;
+};
+
+struct GatherOptions {
+  uint64_t gap_bytes = 16 << 10;  // two extents nearer than this become one read
+  uint64_t most_bytes = 8 << 20;  // and no merged read is longer than this
+};
+
+// One thread at a time.  Cleared and refilled: keeps its memory.
+class Gather {
+ public:
+  void clear();
+
+  // Adds a sample.  Fails when the index has none of it or cannot be read.
+  Status add(const Source& source, uint64_t sample, std::span<const uint32_t> fields, Key draws,
+             bool want_key);
+
+  // After the last add(): merges what may be merged.  Units that open as a whole are taken
+  // from `units` instead, where there is one.
+  void plan_reads(const GatherOptions& options, UnitCache* units);
+
+  std::vector<Range>& ranges() { return ranges_; }
+  // Whole units that these samples need, each once; pinned until clear().
+  const std::vector<std::shared_ptr<SharedUnit>>& shared_units() const { return shared_; }
+  // Bytes the private ranges will hold; whole files count `nominal` each.
+  uint64_t bytes_to_read(uint64_t nominal) const;
+
+  size_t size() const { return requests_.size(); }
+  size_t values(size_t i, size_t field) const;
+  // Value v of field f of the i-th added sample.  The read's failure, where it failed.
+  Result<Bytes> value(size_t i, size_t field, size_t v = 0) const;
+  const std::string& key(size_t i) const { return requests_[i].request.key; }
+  // For error texts: file and offset of the value.
+  Status locate(Status status, size_t i, size_t field) const;
+
+ private:
+  struct Place {
+    uint32_t range = 0;   // index into ranges_, or into shared_ when `is_shared`
+    bool is_shared = false;
+    uint64_t begin = 0;   // of the unit within the range
+    uint64_t length = 0;  // kWholeFile: all of the range
+  };
+  struct Entry {
+    const Source* source = nullptr;
+    Request request;
+    std::vector<Place> places;  // of each unit of the request
+  };
+
+  Entry& next_entry();
+  uint32_t share(const Source& source, const Unit& unit, UnitCache& units);
+  void open_range(const Source& source, const Unit& unit);
+
+  std::vector<Entry> entries_;   // memory kept over clear()
+  std::span<Entry> requests_;    // those in use
+  std::vector<Range> ranges_;
+  std::vector<std::shared_ptr<SharedUnit>> shared_;
+  std::vector<Buffer> spare_;    // buffers of earlier ranges
+};
+
+}  // namespace headrace

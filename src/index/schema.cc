@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/schema.h"
+
+#include <array>
+
+namespace headrace {
+namespace {
+
+// In the order of the enumeration: the row number is the number on disk.
+constexpr std::array<std::string_view, 11> kNames = {
+    "bytes", "jpeg", "png", "webp", "npy", "json", "text", "int", "float", "tokens", "array",
+};
+
+struct Row {
+  std::string_view extension;
+  Kind kind;
+};
+
+// What extensions mean by themselves; every other one is bytes.  The integers and
+// texts are those that WebDataset decodes by default.
+constexpr Row kExtensions[] = {
+    {"jpg", Kind::kJpeg},       {"jpeg", Kind::kJpeg},   {"png", Kind::kPng},
+    {"webp", Kind::kWebp},      {"npy", Kind::kNpy},     {"json", Kind::kJson},
+    {"jsn", Kind::kJson},       {"txt", Kind::kText},    {"text", Kind::kText},
+    {"transcript", Kind::kText}, {"caption", Kind::kText}, {"cls", Kind::kInt},
+    {"cls2", Kind::kInt},       {"index", Kind::kInt},   {"inx", Kind::kInt},
+    {"count", Kind::kInt},
+};
+
+}  // namespace
+
+std::string_view kind_name(Kind kind) {
+  const auto row = static_cast<size_t>(kind);
+  return row < kNames.size() ? kNames[row] : "unknown";
+}
+
+Kind kind_of_extension(std::string_view extension) {
+  // "seg.png" is a picture: the last part decides.
+  extension = extension.substr(extension.rfind('.') + 1);
+  for (const Row& row : kExtensions)
+    if (row.extension == extension) return row.kind;
+  return Kind::kBytes;
+}
+
+}  // namespace headrace

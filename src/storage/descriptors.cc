@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/descriptors.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace headrace {
+
+Descriptor::~Descriptor() { ::close(fd_); }
+
+Result<OpenFile> open_descriptor(const std::string& path) {
+  int fd = -1;
+  do {
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return from_errno(errno, "open").in_file(path);
+  return std::make_shared<const Descriptor>(fd);
+}
+
+Result<OpenFile> Descriptors::open(std::string_view path) const {
+  {
+    MutexLock lock(mu_);
+    if (const OpenFile* held = open_.find(path)) return *held;
+  }
+  // Opened outside the lock: two threads may both open, and one of them is kept.
+  HEADRACE_ASSIGN(OpenFile opened, open_descriptor(std::string(path)));
+  OpenFile evicted;  // closed after the lock is gone: close() may take its time on NFS
+  MutexLock lock(mu_);
+  evicted = open_.insert(std::string(path), opened);
+  return opened;
+}
+
+}  // namespace headrace

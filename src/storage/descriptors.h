@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Descriptors: the open files of a store, least recently used out first.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "storage/lru.h"
+
+namespace headrace {
+
+// Owns one descriptor.  Immutable, hence thread-safe: pread() has no cursor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor();
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+using OpenFile = std::shared_ptr<const Descriptor>;
+
+// Opens for reading, close-on-exec, retrying EINTR.
+Result<OpenFile> open_descriptor(const std::string& path);
+
+// Thread-safe.  What open() hands out stays open while anyone holds it, evicted or not.
+class Descriptors {
+ public:
+  explicit Descriptors(size_t capacity) : open_(capacity) {}
+  Result<OpenFile> open(std::string_view path) const;
+
+ private:
+  mutable Mutex mu_;
+  mutable Lru<std::string, OpenFile, TextHash> open_ HEADRACE_GUARDED_BY(mu_);
+};
+
+}  // namespace headrace

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sink: where bytes are written.  A file appears complete or not at all: bytes go
+// to a hidden temporary name beside it, close() makes them durable and renames.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace headrace {
+
+// One thread at a time.  Destroyed without close(): nothing is left behind.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual Status append(Bytes data) = 0;
+  virtual Status close() = 0;  // data is there, and durable, only after close() is OK
+};
+
+// Writes `path`, replacing what is there.
+Result<std::unique_ptr<Sink>> file_sink(const std::string& path);
+// Appends to `out`, which outlives the sink.
+std::unique_ptr<Sink> memory_sink(std::vector<std::byte>& out);
+
+// True for the temporary names of file_sink, as a killed process leaves them.
+bool is_temporary_name(std::string_view base_name);
+
+// All at once: file_sink, append, close.
+Status write_file(const std::string& path, Bytes data);
+
+}  // namespace headrace
