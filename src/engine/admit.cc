@@ -56,7 +56,9 @@ Engine::Core::Duty Engine::Core::next_duty() {
 
 bool Engine::Core::may_admit() const {
   if (ended_ || planning_ || stopping_ || flights_.size() >= options_.batches_ahead) return false;
-  return flights_.empty() || used_ + flight_bytes_ <= options_.memory_budget_bytes;
+  // Slots never take the room that stored bytes need: so the budget holds, head or not.
+  return flights_.empty() ||
+         used_ - stored_ + flight_bytes_ + options_.read_ahead_bytes <= options_.memory_budget_bytes;
 }
 
 void Engine::Core::admit() {

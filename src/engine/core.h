@@ -20,6 +20,7 @@ class Engine::Core {
   Core(std::vector<SourceWork> sources, std::vector<ColumnWork> columns, EngineOptions options);
   ~Core();
 
+  bool is_forked() const;  // this process is not the one that made the engine
   Status start(std::unique_ptr<Feed> feed);
   void stop() HEADRACE_EXCLUDES(mu_);
   Result<Next> next(std::unique_ptr<Batch>& out, int timeout_ms) HEADRACE_EXCLUDES(mu_);
@@ -77,7 +78,7 @@ class Engine::Core {
 
   const std::vector<SourceWork> sources_;
   const std::vector<ColumnWork> columns_;
-  const EngineOptions options_;
+  EngineOptions options_;  // settled by the constructor
   const pid_t pid_;  // a forked child has none of the threads
   bool wants_key_ = false;
   std::shared_ptr<BufferPool> pool_;

@@ -12,10 +12,22 @@
 #include "engine/core.h"
 
 namespace headrace {
+namespace {
+
+Status made_before_fork() {
+  return invalid(
+      "this Loader was made before a fork and its threads stayed with the parent: make the Loader in the child");
+}
+
+}  // namespace
 
 Engine::Engine(std::vector<SourceWork> sources, std::vector<ColumnWork> columns, EngineOptions options)
     : core_(std::make_unique<Core>(std::move(sources), std::move(columns), options)) {}
-Engine::~Engine() = default;
+Engine::~Engine() {
+  // In a forked child the threads stayed with the parent: joining them, or destroying a
+  // condition variable they wait on, would hang.  The child keeps the memory.
+  if (core_->is_forked()) (void)core_.release();
+}
 Status Engine::start(std::unique_ptr<Feed> feed) { return core_->start(std::move(feed)); }
 void Engine::stop() { core_->stop(); }
 Result<Engine::Next> Engine::next(std::unique_ptr<Batch>& out, int timeout_ms) {
@@ -30,15 +42,11 @@ Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> colu
       options_(options),
       pid_(getpid()),
       pool_(BufferPool::make(options.memory_budget_bytes / 2)) {
+  options_.read_ahead_bytes = std::min(options_.read_ahead_bytes, options_.memory_budget_bytes / 4);
   for (const ColumnWork& c : columns_) wants_key_ = wants_key_ || !c.decoder;
 }
 
 Engine::Core::~Core() {
-  if (getpid() != pid_) {
-    // A forked child: the threads stayed with the parent, and joining would hang.
-    for (std::thread& t : threads_) t.detach();
-    return;
-  }
   stop();
   {
     MutexLock lock(mu_);
@@ -49,6 +57,8 @@ Engine::Core::~Core() {
   for (std::thread& t : threads_) t.join();
 }
 
+bool Engine::Core::is_forked() const { return getpid() != pid_; }
+
 void Engine::Core::start_threads() {
   if (!threads_.empty()) return;
   for (int i = 0; i < options_.io_threads; ++i) threads_.emplace_back([this] { io_thread(); });
@@ -56,8 +66,7 @@ void Engine::Core::start_threads() {
 }
 
 Status Engine::Core::start(std::unique_ptr<Feed> feed) {
-  if (getpid() != pid_)
-    return invalid("this Loader was made before a fork; its threads did not come along: make the Loader in the child");
+  if (is_forked()) return made_before_fork();
   stop();
   return guard([&]() -> Status {
     MutexLock lock(mu_);
@@ -72,7 +81,7 @@ Status Engine::Core::start(std::unique_ptr<Feed> feed) {
 }
 
 void Engine::Core::stop() {
-  if (getpid() != pid_) return;
+  if (is_forked()) return;
   std::multimap<std::pair<uint64_t, size_t>, Job> abandoned;
   {
     MutexLock lock(mu_);
@@ -103,8 +112,7 @@ void Engine::Core::stop() {
 }
 
 Result<Engine::Next> Engine::Core::next(std::unique_ptr<Batch>& out, int timeout_ms) {
-  if (getpid() != pid_)
-    return invalid("this Loader was made before a fork; its threads did not come along: make the Loader in the child");
+  if (is_forked()) return made_before_fork();
   const Stopwatch watch;
   std::shared_ptr<Flight> flight;
   {

@@ -43,7 +43,7 @@ void Engine::Core::ask(const ChunkPtr& chunk) {
   const Stopwatch watch;
   const Status asked = guard([&]() -> Status {
     ask_index(*chunk);
-    chunk->gather.plan_reads({}, &units_);
+    chunk->gather.plan_reads({.runs = options_.read_runs}, &units_);
     return {};
   });
   if (!asked.ok()) chunk->needs.assign(chunk->errand.count, asked);

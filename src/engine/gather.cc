@@ -26,6 +26,7 @@ Status Gather::add(const Source& source, uint64_t sample, std::span<const uint32
                    bool want_key) {
   Entry& entry = next_entry();
   entry.source = &source;
+  entry.sample = sample;
   entry.request.clear();
   entry.places.clear();
   return source.needs(sample, fields, draws, want_key, entry.request);
@@ -36,6 +37,19 @@ uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units)
     if (shared_[k]->source == &source && shared_[k]->unit == unit) return k;
   shared_.push_back(units.pin(source, unit));
   return static_cast<uint32_t>(shared_.size() - 1);
+}
+
+// Finds the unit in the run of its block; false when it does not lie there.
+bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place) {
+  Unit run;
+  if (unit.stored_bytes == kWholeFile || !entry.source->run_of(entry.sample, run)) return false;
+  const bool inside = run.file == unit.file && unit.offset >= run.offset &&
+                      unit.offset - run.offset + unit.stored_bytes <= run.stored_bytes;
+  if (!inside) return false;
+  place.is_shared = true;
+  place.range = share(*entry.source, run, units);
+  place.begin = unit.offset - run.offset;
+  return true;
 }
 
 void Gather::open_range(const Source& source, const Unit& unit) {
@@ -66,7 +80,8 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
       if (unit.opening != 0 && units != nullptr) {
         place.is_shared = true;
         place.range = share(*entry.source, unit, *units);
-      } else {
+        place.length = kWholeFile;  // pieces count in opened bytes
+      } else if (!options.runs || units == nullptr || !share_run(entry, unit, *units, place)) {
         wants.push_back({entry.source, &unit, &place});
       }
     }
@@ -115,7 +130,7 @@ Result<Bytes> Gather::value(size_t i, size_t field, size_t v) const {
     const Status& status = place.is_shared ? shared_[place.range]->status : ranges_[place.range].status;
     if (!status.ok()) return status;
     from = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range].bytes.bytes();
-    if (!place.is_shared && place.length != kWholeFile) from = from.subspan(place.begin, place.length);
+    if (place.length != kWholeFile) from = from.subspan(place.begin, place.length);
   }
   if (piece.begin > from.size()) return corrupt("the index points past the end of its unit");
   from = from.subspan(piece.begin);

@@ -32,6 +32,7 @@ struct Range {
 struct GatherOptions {
   uint64_t gap_bytes = 16 << 10;  // two extents nearer than this become one read
   uint64_t most_bytes = 8 << 20;  // and no merged read is longer than this
+  bool runs = false;              // read the whole block a sample lies in, and share it
 };
 
 // One thread at a time.  Cleared and refilled: keeps its memory.
@@ -70,12 +71,14 @@ class Gather {
   };
   struct Entry {
     const Source* source = nullptr;
+    uint64_t sample = 0;
     Request request;
     std::vector<Place> places;  // of each unit of the request
   };
 
   Entry& next_entry();
   uint32_t share(const Source& source, const Unit& unit, UnitCache& units);
+  bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
   void open_range(const Source& source, const Unit& unit);
 
   std::vector<Entry> entries_;   // memory kept over clear()

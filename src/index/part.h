@@ -64,8 +64,9 @@ struct PartHead {
   int64_t modified_ns = 0;
   std::vector<FolderStamp> folders = {};  // of a shard that is a folder: all that were listed
   Schema schema = {};
-  bool has_files = false;    // values are whole files of a table; else extents of the shard
-  bool has_openings = false; // some units open only as a whole
+  bool has_files = false;     // values lie in files of a table; else in the shard itself
+  bool whole_files = false;   // each value is all of its file
+  bool has_openings = false;  // some units open only as a whole
   uint64_t align = 1;        // an extent is expected at round_up(end of the last, align) + gap
   uint64_t gap = 0;
   uint64_t samples = 0;
@@ -111,6 +112,8 @@ class Part {
   const PartHead& head() const { return head_; }
   uint64_t groups() const { return (head_.samples + kGroupSamples - 1) / kGroupSamples; }
   uint64_t total_bytes() const { return total_bytes_; }
+  // Of the head, whose directory holds those of the groups: it stands for all of the part.
+  uint32_t checksum() const { return checksum_; }
   // The bytes of the file form; empty when it is not all in memory.
   Bytes bytes() const { return store_ == nullptr ? memory_.bytes() : Bytes(); }
 
@@ -133,6 +136,7 @@ class Part {
   uint64_t head_bytes_ = 0;
   uint64_t total_bytes_ = 0;
   uint64_t directory_at_ = 0;
+  uint32_t checksum_ = 0;
   std::shared_ptr<const Store> store_;  // null when all is in memory
   std::string path_;
   uint64_t base_ = 0;

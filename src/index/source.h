@@ -86,6 +86,13 @@ class Source {
   virtual Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws,
                        bool want_key, Request& out) const = 0;
 
+  // The stored bytes of the block a sample lies in, as one unit with opening 0: what is read
+  // at once where the store prefers runs.  False where the format has no such run.
+  virtual bool run_of(uint64_t sample, Unit& run) const {
+    (void)sample, (void)run;
+    return false;
+  }
+
   // Opens a unit whose opening is not 0.
   virtual Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
     (void)unit, (void)stored, (void)decoded;

@@ -9,7 +9,9 @@ namespace headrace {
 namespace {
 
 // A level has less than 2^58 nodes: its number fits above the place.
-uint64_t name_of(const TreeNode& node) { return uint64_t{node.level} << 58 | node.place; }
+uint64_t name_of(const TreeNode& node) {
+  return uint64_t{node.level} << 58 | node.place;
+}
 
 }  // namespace
 
@@ -70,7 +72,8 @@ const BlockOrder::Ordered* BlockOrder::descend(uint64_t& q, size_t& j) {
 }
 
 // Appends runs from position q on, as far as one node goes; the positions they cover.
-uint64_t BlockOrder::append(uint64_t q, uint64_t begin, uint64_t count, std::vector<Run>& out) {
+uint64_t BlockOrder::append(uint64_t q, uint64_t begin, uint64_t count,
+                            std::vector<BlockRun>& out) {
   size_t j = 0;
   const Ordered* entry = descend(q, j);
   if (entry == nullptr) return 0;
@@ -90,14 +93,12 @@ uint64_t BlockOrder::append(uint64_t q, uint64_t begin, uint64_t count, std::vec
   return covered;
 }
 
-void BlockOrder::runs(uint64_t q, uint64_t count, std::vector<Run>& out) {
+void BlockOrder::runs(uint64_t q, uint64_t count, std::vector<BlockRun>& out) {
   out.clear();
   for (uint64_t done = 0; done < count;) {
     const uint64_t covered = append(q + done, done, count - done, out);
-    if (covered == 0) {
-      damaged_ = true;
-      return;
-    }
+    damaged_ |= covered == 0;
+    if (damaged_) return;  // sums that lie could make this loop endless
     done += covered;
   }
 }

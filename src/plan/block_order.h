@@ -21,7 +21,7 @@ namespace headrace {
 
 // A piece of the order that lies in one block: its positions from `begin` on are
 // the samples `sample`, `sample`+1, … up to the next run's begin.
-struct Run {
+struct BlockRun {
   uint64_t begin = 0;
   uint64_t sample = 0;
 };
@@ -36,7 +36,7 @@ class BlockOrder {
       : tree_(tree), key_(key), limit_(node_bytes) {}
 
   // The positions [q, q + count) of the order, as runs with begins counted from q.
-  void runs(uint64_t q, uint64_t count, std::vector<Run>& out);
+  void runs(uint64_t q, uint64_t count, std::vector<BlockRun>& out);
 
   // The tables contradict themselves; what runs() gave is incomplete.
   bool damaged() const { return damaged_; }
@@ -55,7 +55,7 @@ class BlockOrder {
   void put_in_order(Ordered& entry, uint64_t samples);
   void drop_oldest();
   const Ordered* descend(uint64_t& q, size_t& j);
-  uint64_t append(uint64_t q, uint64_t begin, uint64_t count, std::vector<Run>& out);
+  uint64_t append(uint64_t q, uint64_t begin, uint64_t count, std::vector<BlockRun>& out);
   static size_t bytes_of(const Ordered& entry);
 
   const BlockTree& tree_;

@@ -11,6 +11,12 @@ namespace {
 
 constexpr uint64_t kMaxSamples = uint64_t{1} << 63;
 
+// Children are numbered in 16 bits once they are in order.
+Status check_fan_out(uint32_t fan_out) {
+  if (fan_out >= 2 && fan_out <= 65536) return {};
+  return invalid(fmt::format("the fan-out of a block tree is 2 to 65536, not {}", fan_out));
+}
+
 // F^0 … F^(depth-1), where F^depth is the first power that holds all blocks.
 std::vector<uint64_t> make_strides(uint64_t blocks, uint64_t fan_out) {
   std::vector<uint64_t> strides{1};
@@ -35,7 +41,7 @@ BlockTree::BlockTree(uint64_t blocks, uint32_t fan_out)
 }
 
 Result<BlockTree> BlockTree::build(std::span<const uint32_t> sizes, uint32_t fan_out) {
-  if (fan_out < 2) return invalid("a block tree needs a fan-out of at least 2");
+  HEADRACE_TRY(check_fan_out(fan_out));
   BlockTree tree(sizes.size(), fan_out);
   auto owned = std::make_shared<Owned>();
   tree.fill(sizes, *owned);
@@ -50,7 +56,7 @@ Result<BlockTree> BlockTree::build(std::span<const uint32_t> sizes, uint32_t fan
 
 Result<BlockTree> BlockTree::view(const BlockTables& tables, std::shared_ptr<const void> owner,
                                   uint32_t fan_out) {
-  if (fan_out < 2) return invalid("a block tree needs a fan-out of at least 2");
+  HEADRACE_TRY(check_fan_out(fan_out));
   BlockTree tree(tables.last.size(), fan_out);
   const uint64_t inner = tree.inner_at_.back();
   if (tables.inner.size() != inner || tables.first_sample.size() != tables.last.size()) {
@@ -126,7 +132,8 @@ Status BlockTree::verify() const {
   uint64_t filled = 0;
   for (uint64_t block = 0; block < blocks(); ++block) {
     if (first_sample(block) != next) {
-      return corrupt(fmt::format("block {} begins at sample {}, not {}", block, first_sample(block), next));
+      return corrupt(
+          fmt::format("block {} begins at sample {}, not {}", block, first_sample(block), next));
     }
     const uint64_t end = block + 1 < blocks() ? first_sample(block + 1) : samples();
     if (end < next) return corrupt(fmt::format("block {} ends before it begins", block));
@@ -148,15 +155,14 @@ Status BlockTree::verify_node(const TreeNode& node, uint64_t samples) const {
       HEADRACE_TRY(verify_node(kid, count));
       continue;
     }
-    const uint64_t end =
-        kid.block + 1 < blocks() ? first_sample(kid.block + 1) : tables_.samples;
+    const uint64_t end = kid.block + 1 < blocks() ? first_sample(kid.block + 1) : tables_.samples;
     if (end - first_sample(kid.block) != count) {
       return corrupt(fmt::format("block {} has two counts", kid.block));
     }
   }
   if (sum == samples) return {};
-  return corrupt(fmt::format("level {}, place {}: {} samples, not {}", node.level, node.place, sum,
-                             samples));
+  return corrupt(
+      fmt::format("level {}, place {}: {} samples, not {}", node.level, node.place, sum, samples));
 }
 
 }  // namespace headrace

@@ -104,9 +104,9 @@ class BlockTree {
   Status verify_node(const TreeNode& node, uint64_t samples) const;
 
   uint32_t fan_out_;
-  std::vector<uint64_t> strides_;    // F^0 … F^(depth-1)
-  std::vector<uint64_t> inner_at_;   // where level d+1 begins in `inner`
-  DigitReversal reversal_;           // of the places of level depth-1
+  std::vector<uint64_t> strides_;   // F^0 … F^(depth-1)
+  std::vector<uint64_t> inner_at_;  // where level d+1 begins in `inner`
+  DigitReversal reversal_;          // of the places of level depth-1
   BlockTables tables_;
   std::shared_ptr<const void> owner_;  // of what tables_ borrows
 };

@@ -31,7 +31,9 @@ uint64_t add_mod(uint64_t v, uint64_t d, uint64_t side) {
   return v >= side ? v - side : v;
 }
 
-uint64_t sub_mod(uint64_t v, uint64_t d, uint64_t side) { return v >= d ? v - d : v + side - d; }
+uint64_t sub_mod(uint64_t v, uint64_t d, uint64_t side) {
+  return v >= d ? v - d : v + side - d;
+}
 
 }  // namespace
 

@@ -33,7 +33,7 @@ class Feistel {
   // 1 <= n <= 2^63.  Uneven on tiny domains: callers use it above kTableLimit.
   Feistel(Key key, uint64_t n);
 
-  uint64_t at(uint64_t i) const;          // i < n
+  uint64_t at(uint64_t i) const;           // i < n
   uint64_t inverse(uint64_t value) const;  // inverse(at(i)) == i
 
  private:

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <deque>
+#include <numeric>
+#include <set>
+
+#include "base/mutex.h"
+#include "storage/fault.h"
+#include "storage/memory.h"
+
+namespace headrace {
+namespace {
+
+constexpr uint64_t kSample = 1000;  // bytes of each sample
+constexpr uint64_t kPerFile = 10;
+
+// Reads finish later, on a thread of the store's own, newest first: as bad as a remote store gets.
+class LaterStore final : public Store {
+ public:
+  explicit LaterStore(std::shared_ptr<const Store> inner) : inner_(std::move(inner)), thread_([this] { run(); }) {}
+  ~LaterStore() override {
+    {
+      MutexLock lock(mu_);
+      closing_ = true;
+      wakes_.notify_all();
+    }
+    thread_.join();
+  }
+  void read(std::span<ReadRequest> requests) const override {
+    MutexLock lock(mu_);
+    for (ReadRequest& r : requests) todo_.push_back(r);
+    wakes_.notify_all();
+  }
+  Result<FileInfo> stat(const std::string& path) const override { return inner_->stat(path); }
+  Result<std::vector<FileInfo>> list(const std::string& folder) const override { return inner_->list(folder); }
+
+ private:
+  void run() {
+    while (true) {
+      std::deque<ReadRequest> now;
+      {
+        MutexLock lock(mu_);
+        while (!closing_ && todo_.empty()) wakes_.wait(mu_);
+        if (todo_.empty()) return;
+        now.swap(todo_);
+      }
+      for (auto it = now.rbegin(); it != now.rend(); ++it) inner_->read(std::span(&*it, 1));
+    }
+  }
+  const std::shared_ptr<const Store> inner_;
+  mutable Mutex mu_;
+  mutable CondVar wakes_;
+  mutable std::deque<ReadRequest> todo_ HEADRACE_GUARDED_BY(mu_);
+  bool closing_ HEADRACE_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+// Sample i: kSample bytes that all hold i mod 251, ten samples a file.  `opening` makes every
+// file one unit that opens as a whole (each byte is stored plus one).
+class TestSource final : public Source {
+ public:
+  TestSource(std::shared_ptr<const Store> store, uint64_t samples, uint32_t opening = 0)
+      : store_(std::move(store)), samples_(samples), opening_(opening) {
+    blocks_.samples.assign((samples + kPerFile - 1) / kPerFile, kPerFile);
+    blocks_.bytes = samples * kSample;
+  }
+  static std::shared_ptr<MemoryStore> fill(uint64_t samples, int shift = 0) {
+    auto store = std::make_shared<MemoryStore>();
+    for (uint64_t f = 0; f * kPerFile < samples; ++f) {
+      std::vector<std::byte> bytes;
+      for (uint64_t i = f * kPerFile; i < (f + 1) * kPerFile; ++i)
+        bytes.insert(bytes.end(), kSample, static_cast<std::byte>(i % 251 + static_cast<uint64_t>(shift)));
+      store->put("f" + std::to_string(f), std::move(bytes));
+    }
+    return store;
+  }
+  const Schema& schema() const override { return schema_; }
+  uint64_t size() const override { return samples_; }
+  const Blocks& blocks() const override { return blocks_; }
+  Hash128 fingerprint() const override { return {}; }
+  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key, bool want_key, Request& out) const override {
+    const auto file = static_cast<uint32_t>(sample / kPerFile);
+    const uint64_t at = sample % kPerFile * kSample;
+    for (size_t f = 0; f < fields.size(); ++f) {
+      if (opening_ == 0) {
+        out.units.push_back({file, 0, at, kSample, kSample});
+        out.pieces.push_back({static_cast<uint32_t>(out.units.size() - 1), 0, kSample});
+      } else {
+        out.units.push_back({file, opening_, 0, kPerFile * kSample, kPerFile * kSample});
+        out.pieces.push_back({static_cast<uint32_t>(out.units.size() - 1), at, kSample});
+      }
+      out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
+    }
+    if (want_key) out.key = key(sample);
+    return {};
+  }
+  bool run_of(uint64_t sample, Unit& run) const override {
+    run = {static_cast<uint32_t>(sample / kPerFile), 0, 0, kPerFile * kSample, kPerFile * kSample};
+    return true;
+  }
+  Status open_unit(const Unit&, Bytes stored, Buffer& decoded) const override {
+    decoded.resize(stored.size());
+    for (size_t i = 0; i < stored.size(); ++i)
+      decoded.data()[i] = static_cast<std::byte>(std::to_integer<int>(stored[i]) - 1);
+    return {};
+  }
+  const Store& store() const override { return *store_; }
+  std::string file_path(uint32_t file) const override { return "f" + std::to_string(file); }
+  std::string key(uint64_t sample) const override { return "key" + std::to_string(sample); }
+
+ private:
+  const std::shared_ptr<const Store> store_;
+  const uint64_t samples_;
+  const uint32_t opening_;
+  const Schema schema_{{"data", Kind::kBytes, Storage::kExtent}};
+  Blocks blocks_;
+};
+
+// Copies; refuses values whose first byte is in `bad`.
+class TestDecoder final : public Decoder {
+ public:
+  explicit TestDecoder(std::set<int> bad = {}) : bad_(std::move(bad)) {}
+  const TensorSpec& output() const override { return spec_; }
+  Status run(Bytes value, Key, Slot& out) const override {
+    if (bad_.count(std::to_integer<int>(value[0])) > 0) return corrupt("damaged").at(3);
+    const int64_t n = static_cast<int64_t>(value.size());
+    HEADRACE_ASSIGN(const MutableBytes room, out.room({&n, 1}));
+    std::copy(value.begin(), value.end(), room.begin());
+    return {};
+  }
+
+ private:
+  const std::set<int> bad_;
+  const TensorSpec spec_{DType::kU8, {static_cast<int64_t>(kSample)}};
+};
+
+class TestFeed final : public Feed {
+ public:
+  TestFeed(uint64_t samples, uint64_t batch) : samples_(samples), batch_(batch) {}
+  Result<bool> next(Step& out) override {
+    if (g_ >= samples_) return false;
+    for (uint64_t i = 0; i < batch_ && g_ < samples_; ++i, ++g_) out.tasks.push_back({0, g_ * 7 % samples_, 0, g_, true});
+    out.after = {0, g_, g_ == samples_};
+    return true;
+  }
+  bool substitute(const Task& task, uint64_t attempt, Task& out) override {
+    if (attempt >= samples_) return false;
+    out = task;
+    out.sample = (task.sample + attempt) % samples_;
+    return true;
+  }
+
+ private:
+  const uint64_t samples_, batch_;
+  uint64_t g_ = 0;
+};
+
+struct Scene {
+  std::shared_ptr<const Store> store = TestSource::fill(100);
+  uint64_t samples = 100;
+  uint64_t batch = 8;
+  uint32_t opening = 0;
+  std::set<int> bad = {};
+  Packing packing = Packing::kDense;
+  EngineOptions options = {};
+};
+
+std::unique_ptr<Engine> make_engine(const Scene& s) {
+  auto decoder = std::make_shared<TestDecoder>(s.bad);
+  std::vector<ColumnWork> columns{{ColumnSpec{"data", decoder->output(), s.packing}, decoder}};
+  std::vector<SourceWork> sources{{std::make_shared<TestSource>(s.store, s.samples, s.opening), 0, {0}}};
+  return std::make_unique<Engine>(std::move(sources), std::move(columns), s.options);
+}
+
+// All samples delivered, in order, each checked to hold its own bytes; or the first error.
+Result<std::vector<int64_t>> drain(Engine& engine) {
+  std::vector<int64_t> seen;
+  while (true) {
+    std::unique_ptr<Batch> batch;
+    HEADRACE_ASSIGN(const Engine::Next what, engine.next(batch, 20000));
+    if (what == Engine::Next::kTimeout) return internal("the engine hangs");
+    if (what == Engine::Next::kEnd) return seen;
+    for (size_t i = 0; i < batch->indices.size(); ++i) {
+      const Column& c = batch->columns[0];
+      const Bytes value = c.packing == Packing::kDense ? c.values->bytes().subspan(i * kSample, kSample) : c.items[i]->bytes();
+      for (const std::byte b : value)
+        if (std::to_integer<int>(b) != batch->indices[i] % 251) return internal("a slot holds another sample");
+      seen.push_back(batch->indices[i]);
+    }
+  }
+}
+
+Result<std::vector<int64_t>> run_once(const Scene& s) {
+  auto engine = make_engine(s);
+  HEADRACE_TRY(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)));
+  return drain(*engine);
+}
+
+std::vector<int64_t> expected(uint64_t samples) {
+  std::vector<int64_t> out;
+  for (uint64_t g = 0; g < samples; ++g) out.push_back(static_cast<int64_t>(g * 7 % samples));
+  return out;
+}
+
+TEST(EngineTest, DeliversInPlanOrderForAnyThreads) {
+  for (const int threads : {1, 2, 7})
+    for (const int io : {1, 3}) {
+      Scene s;
+      s.options = {.compute_threads = threads, .io_threads = io};
+      EXPECT_EQ(run_once(s).value(), expected(100));
+    }
+}
+
+TEST(EngineTest, StoresThatCompleteLaterAndOutOfOrderGiveTheSame) {
+  Scene s;
+  s.store = std::make_shared<LaterStore>(TestSource::fill(100));
+  s.options = {.compute_threads = 2, .io_threads = 2};
+  EXPECT_EQ(run_once(s).value(), expected(100));
+}
+
+TEST(EngineTest, UnitsThatOpenAsAWholeAreSharedAndOpened) {
+  for (const bool later : {false, true}) {
+    Scene s;
+    auto counted = std::make_shared<FaultStore>(TestSource::fill(100, 1));
+    s.store = counted;
+    if (later) s.store = std::make_shared<LaterStore>(counted);
+    s.opening = 1;
+    s.options = {.compute_threads = 3, .io_threads = 3};
+    EXPECT_EQ(run_once(s).value(), expected(100));
+    EXPECT_EQ(counted->reads(), 10u);  // ten files, each once
+  }
+}
+
+TEST(EngineTest, RunsAreReadOnceAndKept) {
+  Scene s;
+  auto counted = std::make_shared<FaultStore>(TestSource::fill(100));
+  s.store = counted;
+  s.options = {.compute_threads = 2, .io_threads = 2, .read_runs = true};
+  EXPECT_EQ(run_once(s).value(), expected(100));
+  EXPECT_EQ(counted->reads(), 10u);
+}
+
+TEST(EngineTest, PoolsLargerThanTheBudgetAreReadAgainAndNeverDeadlock) {
+  for (const uint64_t budget : {1ull, 9000ull, 25000ull}) {
+    Scene s;
+    auto counted = std::make_shared<FaultStore>(TestSource::fill(1000));
+    s.store = counted;
+    s.samples = 1000;
+    s.options = {.compute_threads = 2, .io_threads = 3, .memory_budget_bytes = budget, .read_runs = true};
+    EXPECT_EQ(run_once(s).value(), expected(1000));
+    EXPECT_GT(counted->reads(), 100u);
+  }
+}
+
+TEST(EngineTest, BatchLargerThanTheBudgetStillComes) {
+  Scene s;
+  s.batch = 100;
+  s.options = {.compute_threads = 2, .memory_budget_bytes = 10, .read_ahead_bytes = 1};
+  EXPECT_EQ(run_once(s).value(), expected(100));
+}
+
+TEST(EngineTest, ReadAheadStaysWithinTheBudget) {
+  Scene s;
+  s.store = TestSource::fill(5000);
+  s.samples = 5000;
+  s.options = {.compute_threads = 2, .memory_budget_bytes = 100000, .read_ahead_bytes = 20000, .batches_ahead = 50};
+  auto engine = make_engine(s);
+  ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+  EXPECT_EQ(drain(*engine).value().size(), 5000u);
+  EXPECT_LE(engine->stats().memory_peak, 100000u);
+  EXPECT_GT(engine->stats().memory_peak, 0u);
+}
+
+TEST(EngineTest, StorageErrorReachesTheConsumerInOrder) {
+  Scene s;
+  auto faulty = std::make_shared<FaultStore>(TestSource::fill(100));
+  faulty->add({.path = "f9", .fail_read = 1, .and_all_later = true});
+  s.store = faulty;
+  s.options = {.compute_threads = 2, .bad_samples = {.replace = true}};  // never replaces storage errors
+  const auto r = run_once(s);
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.status().code(), Code::kUnavailable);
+  EXPECT_NE(r.status().text().find("f9"), std::string::npos) << r.status().text();
+}
+
+TEST(EngineTest, BadDataRaisesWithFileOffsetSampleAndKey) {
+  Scene s;
+  s.bad = {42};
+  const auto r = run_once(s);
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.status().code(), Code::kCorrupt);
+  EXPECT_EQ(r.status().place().file, "f4");
+  EXPECT_EQ(r.status().place().offset, 2003);
+  EXPECT_EQ(r.status().place().sample, 42);
+  EXPECT_EQ(r.status().place().key, "key42");
+}
+
+TEST(EngineTest, BadSamplesAreReplacedTheSameWayForAnyThreads) {
+  std::vector<int64_t> want = expected(100);
+  for (int64_t& i : want)
+    while (i == 42 || i == 43 || i == 7) i = (i + 1) % 100;
+  for (const int threads : {1, 2, 7}) {
+    Scene s;
+    s.bad = {7, 42, 43};
+    s.options = {.compute_threads = threads, .bad_samples = {.replace = true}};
+    auto engine = make_engine(s);
+    ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+    EXPECT_EQ(drain(*engine).value(), want);
+    EXPECT_EQ(engine->quarantine().size(), 4u);  // 43 once for itself, once as the substitute of 42
+  }
+}
+
+TEST(EngineTest, ReplacementNeverStarvesBehindParkedReads) {
+  Scene s;
+  for (int i = 0; i < 60; ++i) s.bad.insert(i);
+  s.options = {.compute_threads = 1, .io_threads = 1, .memory_budget_bytes = 8 * kSample, .read_ahead_bytes = kSample,
+               .batches_ahead = 9, .bad_samples = {.replace = true, .budget = 100000}};
+  EXPECT_TRUE(run_once(s).ok());
+}
+
+TEST(EngineTest, BudgetOfBadSamplesEndsTheEpoch) {
+  Scene s;
+  s.bad = {1, 2, 3};
+  s.options.bad_samples = {.replace = true, .budget = 2};
+  const auto r = run_once(s);
+  ASSERT_FALSE(r.ok());
+  EXPECT_NE(r.status().text().find("more than 2 bad samples"), std::string::npos) << r.status().text();
+}
+
+TEST(EngineTest, NothingGoodLeftIsAnErrorAndNoHang) {
+  Scene s;
+  s.samples = 20;
+  for (int i = 0; i < 20; ++i) s.bad.insert(i);
+  s.options.bad_samples = {.replace = true, .budget = 100000};
+  const auto r = run_once(s);
+  ASSERT_FALSE(r.ok());
+  EXPECT_NE(r.status().text().find("no good sample is left"), std::string::npos);
+}
+
+TEST(EngineTest, EarlyExitAndRestartLoseNothing) {
+  Scene s;
+  s.store = std::make_shared<LaterStore>(TestSource::fill(100));
+  s.options = {.compute_threads = 2, .io_threads = 2};
+  auto engine = make_engine(s);
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+    for (int k = 0; k < round % 5; ++k) {
+      std::unique_ptr<Batch> batch;
+      ASSERT_EQ(engine->next(batch, 20000).value(), Engine::Next::kBatch);
+    }
+  }
+  ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+  EXPECT_EQ(drain(*engine).value(), expected(100));
+}
+
+TEST(EngineTest, BatchesTheUserKeepsStayValid) {
+  Scene s;
+  auto engine = make_engine(s);
+  std::vector<std::unique_ptr<Batch>> kept;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+    std::unique_ptr<Batch> batch;
+    while (engine->next(batch, 20000).value() == Engine::Next::kBatch) kept.push_back(std::move(batch));
+  }
+  engine.reset();
+  for (const auto& batch : kept)
+    for (size_t i = 0; i < batch->indices.size(); ++i)
+      EXPECT_EQ(std::to_integer<int>(batch->columns[0].values->bytes()[i * kSample]), batch->indices[i] % 251);
+}
+
+TEST(EngineTest, ForkedChildGetsAnErrorAndExits) {
+  Scene s;
+  auto engine = make_engine(s);
+  ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    std::unique_ptr<Batch> batch;
+    const auto r = engine->next(batch, 20000);
+    const bool refused = !r.ok() && r.status().code() == Code::kInvalidArgument;
+    engine.reset();
+    _exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(drain(*engine).value(), expected(100));
+}
+
+TEST(EngineTest, CountsWhatItDid) {
+  Scene s;
+  auto engine = make_engine(s);
+  ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+  ASSERT_TRUE(drain(*engine).ok());
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.decode.items, 100u);
+  EXPECT_EQ(stats.decode.bytes, 100 * kSample);
+  EXPECT_EQ(stats.deliver.items, 100u);
+  EXPECT_GE(stats.read.bytes, 100 * kSample);
+  EXPECT_GT(stats.decode.busy_ns, 0u);
+}
+
+}  // namespace
+}  // namespace headrace

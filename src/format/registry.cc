@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The format table.  No static initialisers, no macros in the format files: a name
+// listed in formats.inc without a <name>_format is a link error.
+
+#include "format/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "index/names.h"
+
+namespace headrace {
+
+#define HEADRACE_FORMAT(name) extern const Format name##_format;
+#include "format/formats.inc"
+#undef HEADRACE_FORMAT
+
+std::span<const Format* const> all_formats() {
+#define HEADRACE_FORMAT(name) &name##_format,
+  static constexpr const Format* kAll[] = {
+#include "format/formats.inc"
+  };
+#undef HEADRACE_FORMAT
+  return kAll;
+}
+
+namespace {
+
+std::string known_formats() {
+  std::string known;
+  for (const Format* format : all_formats()) known.append(known.empty() ? "" : " ").append(format->name);
+  return known;
+}
+
+}  // namespace
+
+Result<const Format*> find_format(std::string_view name) {
+  for (const Format* format : all_formats())
+    if (format->name == name) return format;
+  return invalid(fmt::format("no format named '{}'; known: {}", name, known_formats()));
+}
+
+Result<const Format*> guess_format(Bytes head, std::string_view path) {
+  for (const Format* format : all_formats())
+    if (format->sniff(head)) return format;
+  const std::string lower = lower_case(path);
+  for (const Format* format : all_formats())
+    if (std::any_of(format->suffixes.begin(), format->suffixes.end(),
+                    [&lower](std::string_view suffix) { return lower.ends_with(suffix); }))
+      return format;
+  return invalid(fmt::format("neither its bytes nor its name tell a format; known: {}", known_formats()))
+      .in_file(path);
+}
+
+std::string inline_as_text(Kind kind, Bytes bytes) {
+  if (kind == Kind::kInt && bytes.size() == 8) return fmt::format("{}", load_le<int64_t>(bytes));
+  if (kind == Kind::kFloat && bytes.size() == 8) return fmt::format("{}", load_le<double>(bytes));
+  return std::string(as_text(bytes));
+}
+
+}  // namespace headrace

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tar, by the conventions of WebDataset: consecutive members with equal key form a
+// sample.  Key: the path up to the first dot of the base name; field: the rest, lower case.
+//
+//   +--------+------+-----+--------+------+-----+- - -+-------+-------+- - - - -+
+//   | header | data | pad | header | data | pad |     | zeros | zeros | zeros … |
+//   | 512    | n    |     | 512    | n    |     |     | 512   | 512   |         |
+//   +--------+------+-----+--------+------+-----+- - -+-------+-------+- - - - -+
+//                                                     \__ end mark __/
+//
+// ustar, GNU long names (types L, K), PAX (types x, g), base-256 sizes (tar_header.h).
+// The end mark is required and nothing but zeros may follow it, so that a file that was
+// cut, or two that were joined, never pass for fewer samples.  Payload has no checksum.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "format/format.h"
+#include "format/tar_header.h"
+#include "index/names.h"
+#include "index/part_builder.h"
+
+namespace headrace {
+namespace {
+
+constexpr uint64_t kMaxNameBytes = uint64_t{1} << 20;   // of a long name or PAX records
+constexpr uint64_t kSmallRead = 2048;                   // header, a label, and the next header
+constexpr uint64_t kLargeRead = uint64_t{256} << 10;
+constexpr uint64_t kRunRead = uint64_t{4} << 20;        // where one large read is cheaper than many
+constexpr uint64_t kWorthSkipping = uint64_t{8} << 10;  // warm, a read of 2 KiB costs as much as copying 4
+constexpr std::string_view kSuffixes[] = {".tar"};
+
+// Reads headers through a window that grows while members are small, and shrinks to
+// single headers when it has to jump over data.  One thread at a time.
+class Window {
+ public:
+  explicit Window(const ShardInput& shard) : shard_(shard) {}
+
+  // Precondition: offset + length is within the file.
+  Status bytes(uint64_t offset, uint64_t length, Bytes& out) {
+    if (offset < begin_ || offset + length > begin_ + buffer_.size()) HEADRACE_TRY(move(offset, length));
+    out = buffer_.bytes().subspan(offset - begin_, length);
+    return {};
+  }
+
+ private:
+  Status move(uint64_t offset, uint64_t length) {
+    const uint64_t end = begin_ + buffer_.size();
+    const bool jumped = offset > end + kWorthSkipping;
+    size_ = jumped ? kSmallRead : std::min(size_ * 2, kLargeRead);
+    const uint64_t want = shard_.store.prefers_runs() ? kRunRead : size_;
+    begin_ = offset;
+    return shard_.store.read_at(shard_.info.path, offset,
+                                std::min(std::max(want, length), shard_.info.bytes - offset), buffer_);
+  }
+
+  const ShardInput& shard_;
+  Buffer buffer_;
+  uint64_t begin_ = 0;
+  uint64_t size_ = kSmallRead;
+};
+
+// Walks the members once.  One thread at a time.
+class TarIndexer {
+ public:
+  explicit TarIndexer(const ShardInput& shard)
+      : shard_(shard),
+        window_(shard),
+        part_(PartHead{.format = "tar",
+                       .shard_bytes = shard.info.bytes,
+                       .modified_ns = shard.info.modified_ns,
+                       .align = kTarBlock,
+                       .gap = kTarBlock}) {}
+
+  Result<PartPointer> run() {
+    if (Status s = walk(); !s.ok()) return blame(s);
+    end_sample();
+    HEADRACE_TRY(check_keys());
+    if (skipped_ > 0)
+      part_.head().notices.push_back(fmt::format(
+          "{} members are no part of a sample (no file, or no name of the form key.extension), the first '{}'",
+          skipped_, first_skipped_));
+    return part_.finish();
+  }
+
+ private:
+  Status walk() {
+    if (size() == 0) return corrupt("the file is empty: not even an end mark").at(0);
+    for (uint64_t at = 0;;) {
+      if (shard_.cancelled()) return cancelled("indexing was cancelled");
+      Bytes block;
+      if (size() - at < kTarBlock) return no_end(at);
+      HEADRACE_TRY(window_.bytes(at, kTarBlock, block));
+      if (block[0] == std::byte{0} && is_zero(block)) return end_mark(at);
+      if (Status s = parse_tar_header(block, header_); !s.ok()) return s.at(at);
+      HEADRACE_TRY(member(at));
+    }
+  }
+
+  // Takes the member whose header is header_, and moves `at` behind it.
+  Status member(uint64_t& at) {
+    const char type = header_.type;
+    if (type == 'x' || type == 'g' || type == 'L' || type == 'K') return extension(at, type);
+    if (!pax_.path.empty()) header_.name = pax_.path;
+    else if (!long_name_.empty()) header_.name = long_name_;
+    else if (!global_.path.empty()) header_.name = global_.path;
+    if (pax_.size != kNoSize) header_.size = pax_.size;
+    else if (global_.size != kNoSize) header_.size = global_.size;
+    if (type == 'S' || type == 'M' || pax_.sparse || global_.sparse)
+      return unsupported(fmt::format("'{}' is a {} member; unpack and write it again without", header_.name,
+                                     type == 'M' ? "multi-volume" : "sparse"))
+          .at(at);
+    long_name_.clear();
+    pax_ = {};
+
+    // Links, devices and folders have no data, whatever their size says.
+    const bool has_data = type < '1' || type > '6';
+    const bool is_file = (type == '0' || type == '\0' || type == '7') && !header_.name.ends_with('/');
+    uint64_t next = at + kTarBlock;
+    if (has_data) HEADRACE_TRY(skip_data(at, next));
+    if (is_file) HEADRACE_TRY(add(at));
+    else if (type != '5' && !header_.name.ends_with('/')) skip();
+    at = next;
+    return {};
+  }
+
+  // Checked without adding: the size is from the file.
+  Status skip_data(uint64_t at, uint64_t& next) const {
+    const uint64_t room = size() - at - kTarBlock;
+    if (header_.size > room)
+      return corrupt(fmt::format("'{}' is cut short: {} bytes are wanted, {} are there", header_.name,
+                                 header_.size, room))
+          .at(at);
+    next += std::min(tar_padded(header_.size), room);
+    return {};
+  }
+
+  // A long name or PAX records: about the next member, or (g) all that follow.
+  Status extension(uint64_t& at, char type) {
+    uint64_t next = at + kTarBlock;
+    HEADRACE_TRY(skip_data(at, next));
+    if (header_.size > kMaxNameBytes) return corrupt("a name or PAX header of more than 1 MiB").at(at);
+    Bytes data;
+    HEADRACE_TRY(window_.bytes(at + kTarBlock, header_.size, data));
+    const std::string_view text = as_text(data);
+    if (type == 'L') long_name_ = text.substr(0, text.find('\0'));
+    if (type == 'x' || type == 'g')
+      if (Status s = parse_pax(data, type == 'x' ? pax_ : global_); !s.ok()) return s.at(at);
+    at = next;
+    return {};
+  }
+
+  Status add(uint64_t at) {
+    const NameParts name = split_name(header_.name);
+    if (name.key.empty() || name.key.ends_with('/') || name.extension.empty()) return skip(), Status();
+    if (members_.empty() || name.key != key_) start_sample(name.key, at);
+    const uint32_t field = part_.field(lower_case(name.extension));
+    for (const Member& member : members_)
+      if (member.field == field)
+        return corrupt(fmt::format("sample '{}' has '{}' twice: the first is at offset {}", key_,
+                                   name.extension, member.at))
+            .at(at);
+    members_.push_back({field, at});
+    part_.add_extent(field, {.offset = at + kTarBlock, .stored = header_.size});
+    return {};
+  }
+
+  void skip() {
+    if (skipped_++ == 0) first_skipped_ = header_.name;
+  }
+
+  void start_sample(std::string_view key, uint64_t at) {
+    end_sample();
+    key_ = key;
+    starts_.push_back({Hasher().add(key).finish(), at});
+  }
+
+  void end_sample() {
+    if (members_.empty()) return;
+    part_.end_sample(key_);
+    last_good_ = key_;
+    usual_members_ = members_.size();
+    members_.clear();
+  }
+
+  // A key that comes again later would be two halves of one sample, or two samples of one name.
+  Status check_keys() {
+    const auto before = [](const Start& a, const Start& b) {
+      if (a.key.high != b.key.high) return a.key.high < b.key.high;
+      return a.key.low != b.key.low ? a.key.low < b.key.low : a.at < b.at;
+    };
+    std::sort(starts_.begin(), starts_.end(), before);
+    const auto twice = std::adjacent_find(starts_.begin(), starts_.end(),
+                                          [](const Start& a, const Start& b) { return a.key == b.key; });
+    if (twice == starts_.end()) return {};
+    const uint64_t first = twice->at;
+    const uint64_t second = (twice + 1)->at;
+    Bytes block;
+    HEADRACE_TRY(window_.bytes(second, kTarBlock, block));
+    HEADRACE_TRY(parse_tar_header(block, header_));
+    return corrupt(fmt::format("the key of '{}' came before, at offset {}, with other samples between",
+                               header_.name, first))
+        .at(second)
+        .in_file(shard_.info.path);
+  }
+
+  Status end_mark(uint64_t at) {
+    if (size() - at < 2 * kTarBlock) return no_end(at);
+    for (uint64_t rest = at; rest < size();) {
+      Bytes block;
+      const uint64_t n = std::min(kLargeRead, size() - rest);
+      HEADRACE_TRY(window_.bytes(rest, n, block));
+      if (!is_zero(block)) {
+        if (rest == at && !is_zero(block.subspan(kTarBlock, kTarBlock)))
+          return corrupt("half an end mark: one block of zeros where two belong").at(at);
+        return corrupt("data after the end mark: two tar files in one?").at(rest);
+      }
+      rest += n;
+    }
+    return {};
+  }
+
+  Status no_end(uint64_t at) const { return corrupt("the file ends without an end mark").at(at); }
+
+  // A sample is good when it ended, or has as many members as the one before it.
+  Status blame(const Status& status) const {
+    const bool pending = !members_.empty() && members_.size() == usual_members_;
+    const uint64_t good = part_.samples() + (pending ? 1 : 0);
+    const std::string& key = pending ? key_ : last_good_;
+    if (status.code() != Code::kCorrupt) return status.in_file(shard_.info.path);
+    const std::string after = good == 0 ? "no sample is good before it"
+                                        : fmt::format("the last good sample is '{}', number {}", key, good - 1);
+    Status full = corrupt(fmt::format("{}; {}", status.message(), after));
+    if (status.place().offset >= 0) full = full.at(static_cast<uint64_t>(status.place().offset));
+    return full.in_file(shard_.info.path);
+  }
+
+  uint64_t size() const { return shard_.info.bytes; }
+
+  struct Member {
+    uint32_t field;
+    uint64_t at;
+  };
+  struct Start {
+    Hash128 key;
+    uint64_t at;
+  };
+  const ShardInput& shard_;
+  Window window_;
+  PartBuilder part_;
+  TarHeader header_;
+  std::string long_name_;
+  PaxRecords pax_, global_;
+  std::string key_, last_good_;
+  std::vector<Member> members_;  // of the sample at hand
+  size_t usual_members_ = 0;
+  std::vector<Start> starts_;    // of all samples: 24 bytes each while indexing
+  uint64_t skipped_ = 0;
+  std::string first_skipped_;
+};
+
+Result<PartPointer> index(const ShardInput& shard) { return TarIndexer(shard).run(); }
+
+// Deterministic: ustar, PAX only where a name or a size does not fit it.
+class TarWriter final : public Writer {
+ public:
+  explicit TarWriter(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
+
+  Status append(const Record& record) override {
+    if (record.key.empty() || split_name(record.key).key != record.key || record.key.ends_with('/'))
+      return unsupported(fmt::format("a tar cannot hold the key '{}'", record.key));
+    for (size_t i = 0; i < record.values.size(); ++i) {
+      const RecordValue& value = record.values[i];
+      for (size_t j = 0; j < i; ++j)
+        if (record.values[j].field == value.field)
+          return unsupported(fmt::format("a tar cannot hold several values of field '{}'", value.field))
+              .with(record.key);
+      const std::string name = fmt::format("{}.{}", record.key, value.field);
+      if (value.storage == Storage::kExtent)
+        HEADRACE_TRY(member(name, value.bytes));
+      else
+        HEADRACE_TRY(member(name, as_bytes(inline_as_text(value.kind, value.bytes))));
+    }
+    return {};
+  }
+
+  Status finish() override {
+    const std::array<std::byte, 2 * kTarBlock> zeros{};
+    HEADRACE_TRY(sink_->append(zeros));
+    return sink_->close();
+  }
+
+ private:
+  Status member(const std::string& name, Bytes data) {
+    std::array<std::byte, kTarBlock> header;
+    const bool fits = make_tar_header(name, data.size(), '0', header);
+    std::string records;
+    if (!fits) records += pax_record("path", name);
+    if (data.size() >= kMaxOctalSize) records += pax_record("size", fmt::format("{}", data.size()));
+    if (!records.empty()) {
+      std::array<std::byte, kTarBlock> pax;
+      (void)make_tar_header("PaxHeader", records.size(), 'x', pax);
+      HEADRACE_TRY(padded(pax, as_bytes(records)));
+      // The end of a long name tells readers without PAX most.
+      if (!fits) (void)make_tar_header(std::string_view(name).substr(name.size() - 100), data.size(), '0', header);
+    }
+    return padded(header, data);
+  }
+
+  Status padded(Bytes header, Bytes data) {
+    static constexpr std::array<std::byte, kTarBlock> kZeros{};
+    HEADRACE_TRY(sink_->append(header));
+    HEADRACE_TRY(sink_->append(data));
+    return sink_->append(Bytes(kZeros).first(tar_padded(data.size()) - data.size()));
+  }
+
+  std::unique_ptr<Sink> sink_;
+};
+
+Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink) {
+  return std::unique_ptr<Writer>(new TarWriter(std::move(sink)));
+}
+
+bool sniff(Bytes head) { return head.size() >= kTarBlock && has_tar_checksum(head.first(kTarBlock)); }
+
+}  // namespace
+
+extern constinit const Format tar_format{
+    .name = "tar",
+    .doc = "WebDataset shards: members with equal key form a sample, the extension is the field",
+    .suffixes = kSuffixes,
+    .sniff = sniff,
+    .index = index,
+    .create = create,
+};
+
+}  // namespace headrace

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/indexed_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+// The number of `unit` in the request.  Only a unit that opens as a whole is looked for:
+// several values of a sample may lie in it, and it is fetched once.
+uint32_t add_unit(const Unit& unit, Request& out) {
+  if (unit.opening != 0) {
+    const auto known = std::find(out.units.begin(), out.units.end(), unit);
+    if (known != out.units.end()) return static_cast<uint32_t>(known - out.units.begin());
+  }
+  out.units.push_back(unit);
+  return static_cast<uint32_t>(out.units.size() - 1);
+}
+
+void add_inline(const PartGroup& group, const PartValue& value, Request& out) {
+  const auto begin = group.inline_bytes.begin() + static_cast<std::ptrdiff_t>(value.offset);
+  out.pieces.push_back({kInlineUnit, out.inline_bytes.size(), value.length});
+  out.inline_bytes.insert(out.inline_bytes.end(), begin,
+                          begin + static_cast<std::ptrdiff_t>(value.length));
+}
+
+}  // namespace
+
+IndexedSource::IndexedSource(IndexedParts parts)
+    : parts_(std::move(parts)), slots_(std::make_unique<std::array<Slot, kSlots>>()) {
+  for (const PartPointer& part : parts_.parts) all_.push_back(map_fields(part));
+}
+
+IndexedSource::LoadedPointer IndexedSource::map_fields(PartPointer part) const {
+  auto loaded = std::make_shared<Loaded>();
+  const Schema& local = part->head().schema;
+  for (const Field& field : parts_.schema) {
+    const auto it = std::find(local.begin(), local.end(), field);
+    loaded->local_field.push_back(it == local.end() ? kAbsent
+                                                    : static_cast<uint32_t>(it - local.begin()));
+  }
+  loaded->part = std::move(part);
+  return loaded;
+}
+
+Result<IndexedSource::LoadedPointer> IndexedSource::loaded(size_t shard) const {
+  if (!all_.empty()) return all_[shard];
+  {
+    MutexLock lock(mu_);
+    if (const LoadedPointer* held = recent_.find(shard)) return *held;
+  }
+  HEADRACE_ASSIGN(PartPointer part, parts_.load(shard));
+  if (part->head().samples != parts_.shards.samples(shard))
+    return corrupt("the part of this shard has another count than the manifest");
+  LoadedPointer opened = map_fields(std::move(part));
+  LoadedPointer forgotten;
+  MutexLock lock(mu_);
+  forgotten = recent_.insert(shard, opened);
+  return opened;
+}
+
+Status IndexedSource::fill_slot(Slot& slot, size_t shard, uint64_t local) const {
+  slot.group = ~uint64_t{0};  // stays so on failure
+  HEADRACE_ASSIGN(slot.loaded, loaded(shard));
+  HEADRACE_TRY(slot.loaded->part->unpack(local / kGroupSamples, slot.unpacked));
+  slot.group = parts_.shards.first_sample(shard) + local / kGroupSamples * kGroupSamples;
+  return {};
+}
+
+void IndexedSource::take_fields(const Loaded& loaded, const PartGroup& group, uint64_t row,
+                                size_t shard, std::span<const uint32_t> fields,
+                                Request& out) const {
+  const Schema& local = loaded.part->head().schema;
+  const auto first_file = static_cast<uint32_t>(parts_.shards.first_file(shard));
+  for (const uint32_t field : fields) {
+    const uint32_t f = loaded.local_field[field];
+    const size_t cell = row * local.size() + f;
+    const uint32_t begin = f == kAbsent ? 0 : group.first[cell];
+    const uint32_t end = f == kAbsent ? 0 : group.first[cell + 1];
+    for (uint32_t v = begin; v < end; ++v) {
+      const PartValue& value = group.values[v];
+      if (local[f].storage == Storage::kInline) {
+        add_inline(group, value, out);
+        continue;
+      }
+      const Unit unit{first_file + value.file, value.opening, value.offset, value.stored, value.decoded};
+      out.pieces.push_back({add_unit(unit, out), value.begin, value.length});
+    }
+    out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
+  }
+}
+
+Status IndexedSource::needs(uint64_t sample, std::span<const uint32_t> fields, Key,
+                            bool want_key, Request& out) const {
+  out.clear();
+  if (sample >= size()) return invalid(fmt::format("sample {} of {}", sample, size()));
+  for (const uint32_t field : fields)
+    if (field >= parts_.schema.size()) return internal("no such field");
+  const size_t shard = parts_.shards.shard_of_sample(sample);
+  const uint64_t local = sample - parts_.shards.first_sample(shard);
+  const uint64_t group = sample - local % kGroupSamples;
+  {
+    Slot& slot = (*slots_)[mix64(group) % kSlots];
+    MutexLock lock(slot.mu);
+    if (slot.group != group)
+      if (Status s = fill_slot(slot, shard, local); !s.ok())
+        return s.in_file(parts_.shards.place(shard)).of_sample(sample);
+    take_fields(*slot.loaded, slot.unpacked, local % kGroupSamples, shard, fields, out);
+  }
+  return want_key ? read_key(sample, out.key) : Status();
+}
+
+Status IndexedSource::open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
+  if (parts_.open_unit == nullptr) return internal("this format has no units to open");
+  return parts_.open_unit(unit, stored, decoded);
+}
+
+std::string IndexedSource::file_path(uint32_t file) const {
+  const size_t shard = parts_.shards.shard_of_file(file);
+  std::string place(parts_.shards.place(shard));
+  const Result<LoadedPointer> part = loaded(shard);
+  if (!part.ok() || !part.value()->part->head().has_files) return place;
+  std::string path;
+  // A part that cannot be read any more: the root is what is left to name.
+  if (!part.value()->part->path(file - parts_.shards.first_file(shard), path).ok()) return place;
+  if (path.starts_with('/')) return path;
+  return place.empty() || place.ends_with('/') ? place + path : place + '/' + path;
+}
+
+Status IndexedSource::read_key(uint64_t sample, std::string& out) const {
+  const size_t shard = parts_.shards.shard_of_sample(sample);
+  HEADRACE_ASSIGN(const LoadedPointer part, loaded(shard));
+  const Status status = part->part->key(sample - parts_.shards.first_sample(shard), out);
+  return status.ok() ? status : status.in_file(parts_.shards.place(shard)).of_sample(sample);
+}
+
+std::string IndexedSource::key(uint64_t sample) const {
+  std::string out;
+  if (sample >= size() || !read_key(sample, out).ok()) return {};
+  return out;
+}
+
+}  // namespace headrace

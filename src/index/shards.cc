@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/shards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+// The last of ascending starts that is not above `at`; empty shards share their start with the next.
+size_t shard_of(const std::vector<uint64_t>& first, uint64_t at) {
+  return static_cast<size_t>(std::upper_bound(first.begin(), first.end(), at) - first.begin()) - 1;
+}
+
+}  // namespace
+
+ShardTable::ShardTable(std::string_view format) {
+  hasher_.add(format).add(uint64_t{kCuttingRule});
+}
+
+Status ShardTable::add(const ShardRow& row) {
+  if (row.files > UINT32_MAX - first_file_.back())
+    return unsupported("more than 2^32 files in one data set");
+  names_.add(row.name);
+  places_.add(row.place);
+  bytes_.push_back(row.bytes);
+  first_sample_.push_back(first_sample_.back() + row.samples);
+  first_file_.push_back(first_file_.back() + row.files);
+  blocks_.samples.insert(blocks_.samples.end(), row.block_samples.begin(), row.block_samples.end());
+  blocks_.bytes += row.block_bytes;
+  hasher_.add(row.name).add(row.bytes).add(row.samples).add(row.block_samples.size());
+  hasher_.add(row.file_names.high).add(row.file_names.low);
+  return {};
+}
+
+size_t ShardTable::shard_of_sample(uint64_t sample) const { return shard_of(first_sample_, sample); }
+
+size_t ShardTable::shard_of_file(uint64_t file) const { return shard_of(first_file_, file); }
+
+Status merge_schema(const Schema& shard, Schema& all) {
+  for (const Field& field : shard) {
+    const auto known = std::find_if(all.begin(), all.end(),
+                                    [&field](const Field& other) { return other.name == field.name; });
+    if (known == all.end())
+      all.push_back(field);
+    else if (*known != field)
+      return invalid(fmt::format("field '{}' is {} here and {} in the shards before", field.name,
+                                 kind_name(field.kind), kind_name(known->kind)));
+  }
+  return {};
+}
+
+}  // namespace headrace

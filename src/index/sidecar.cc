@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/sidecar.h"
+
+#include <algorithm>
+
+#include "storage/sink.h"
+
+namespace headrace {
+
+bool is_current(const Part& part, const FileInfo& shard, const Store& store) {
+  const PartHead& head = part.head();
+  if (!shard.is_folder)
+    return head.folders.empty() && head.shard_bytes == shard.bytes && head.modified_ns == shard.modified_ns;
+  if (head.folders.empty()) return false;
+  return std::all_of(head.folders.begin(), head.folders.end(), [&](const FolderStamp& folder) {
+    const Result<FileInfo> now =
+        folder.path.empty() ? Result<FileInfo>(shard) : store.stat(shard.path + '/' + folder.path);
+    return now.ok() && now.value().is_folder && now.value().modified_ns == folder.modified_ns;
+  });
+}
+
+Result<PartPointer> read_sidecar(std::shared_ptr<const Store> store, const std::string& path,
+                                 const FileInfo& shard, uint64_t memory_bytes) {
+  HEADRACE_ASSIGN(const FileInfo info, store->stat(path));
+  PartPointer part;
+  if (info.bytes <= memory_bytes) {
+    HEADRACE_ASSIGN(Buffer bytes, store->read_all(path));
+    HEADRACE_ASSIGN(part, Part::parse(std::move(bytes)));
+  } else {
+    HEADRACE_ASSIGN(part, Part::open(store, path, 0, info.bytes));
+  }
+  if (!is_current(*part, shard, *store)) return not_found("the shard has changed since it was indexed");
+  return part;
+}
+
+Status write_sidecar(const std::string& path, const Part& part) {
+  if (part.bytes().empty()) return internal("only a part in memory can be written");
+  return write_file(path, part.bytes());
+}
+
+}  // namespace headrace

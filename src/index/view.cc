@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+Hash128 fingerprint_of(const Source& base, const std::vector<uint64_t>& samples) {
+  const Hash128 below = base.fingerprint();
+  return Hasher()
+      .add("view")
+      .add(below.high)
+      .add(below.low)
+      .add(std::as_bytes(std::span(samples)))
+      .finish();
+}
+
+// Consecutive runs of the base's mean block length, and its mean bytes.
+Blocks blocks_of(const Blocks& base, uint64_t base_size, uint64_t size) {
+  Blocks blocks;
+  if (size == 0 || base_size == 0) return blocks;
+  const uint64_t mean = std::max<uint64_t>(1, base_size / std::max<size_t>(1, base.samples.size()));
+  for (uint64_t at = 0; at < size; at += mean)
+    blocks.samples.push_back(static_cast<uint32_t>(std::min(mean, size - at)));
+  blocks.bytes = static_cast<uint64_t>(static_cast<double>(base.bytes) / static_cast<double>(base_size) *
+                                       static_cast<double>(size));
+  return blocks;
+}
+
+// Immutable, hence thread-safe.
+class View final : public Source {
+ public:
+  View(std::shared_ptr<const Source> base, std::vector<uint64_t> samples)
+      : base_(std::move(base)),
+        samples_(std::move(samples)),
+        blocks_(blocks_of(base_->blocks(), base_->size(), samples_.size())),
+        fingerprint_(fingerprint_of(*base_, samples_)) {}
+
+  const Schema& schema() const override { return base_->schema(); }
+  uint64_t size() const override { return samples_.size(); }
+  const Blocks& blocks() const override { return blocks_; }
+  Hash128 fingerprint() const override { return fingerprint_; }
+  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
+               Request& out) const override {
+    if (sample >= size()) return invalid(fmt::format("sample {} of {}", sample, size()));
+    return base_->needs(samples_[sample], fields, draws, want_key, out);
+  }
+  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    return base_->open_unit(unit, stored, decoded);
+  }
+  const Store& store() const override { return base_->store(); }
+  std::string file_path(uint32_t file) const override { return base_->file_path(file); }
+  std::string key(uint64_t sample) const override {
+    return sample < size() ? base_->key(samples_[sample]) : std::string();
+  }
+
+  const std::shared_ptr<const Source>& base() const { return base_; }
+  uint64_t base_sample(uint64_t sample) const { return samples_[sample]; }
+
+ private:
+  const std::shared_ptr<const Source> base_;
+  const std::vector<uint64_t> samples_;
+  const Blocks blocks_;
+  const Hash128 fingerprint_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Source>> make_view(std::shared_ptr<const Source> base,
+                                                std::vector<uint64_t> samples) {
+  for (const uint64_t sample : samples)
+    if (sample >= base->size())
+      return invalid(fmt::format("sample {} of a data set of {}", sample, base->size()));
+  if (const auto view = std::dynamic_pointer_cast<const View>(base)) {
+    for (uint64_t& sample : samples) sample = view->base_sample(sample);
+    base = view->base();
+  }
+  return std::shared_ptr<const Source>(std::make_shared<const View>(std::move(base), std::move(samples)));
+}
+
+Result<std::shared_ptr<const Source>> make_slice(std::shared_ptr<const Source> base, int64_t begin,
+                                                 int64_t end, int64_t step) {
+  if (step == 0) return invalid("a slice's step must not be 0");
+  std::vector<uint64_t> samples;
+  for (int64_t at = begin; step > 0 ? at < end : at > end; at += step)
+    samples.push_back(static_cast<uint64_t>(at));
+  return make_view(std::move(base), std::move(samples));
+}
+
+}  // namespace headrace

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Views: a data set seen through a list of its sample numbers: ds[[3, 1, 4]], ds[2:8].
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "index/source.h"
+
+namespace headrace {
+
+// Numbers may repeat; each must be below base->size().  A view of a view is a view of the
+// base.  8 bytes a sample.  Blocks hold as many samples as the base's do on average.
+Result<std::shared_ptr<const Source>> make_view(std::shared_ptr<const Source> base,
+                                                std::vector<uint64_t> samples);
+
+// begin, begin + step, … below end (above it when step is negative), clamped as Python
+// clamps slices that were normalised: 0 <= begin, end <= size.  step is not 0.
+Result<std::shared_ptr<const Source>> make_slice(std::shared_ptr<const Source> base, int64_t begin,
+                                                 int64_t end, int64_t step);
+
+}  // namespace headrace

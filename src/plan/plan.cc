@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace headrace {
+namespace {
+
+using U128 = unsigned __int128;
+
+// 2: what was fetched ahead into the next epoch, and the rest of this one.
+constexpr size_t kKeptEpochs = 2;
+constexpr uint64_t kMaxDraw = uint64_t{1} << 62;
+
+Status check_names(const std::vector<PlanSource>& sources) {
+  if (sources.empty()) return invalid("a plan needs at least one source");
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].tree == nullptr) return internal("a source without its block tree");
+    for (size_t j = 0; j < i; ++j) {
+      if (sources[i].name == sources[j].name) {
+        return invalid(fmt::format("two sources are named '{}'", sources[i].name));
+      }
+    }
+  }
+  return {};
+}
+
+std::string fingerprint_of(const std::vector<PlanSource>& sources) {
+  if (sources.size() == 1) return sources[0].fingerprint;
+  Hasher hasher;
+  for (const PlanSource& s : sources) hasher.add(s.name).add(s.fingerprint);
+  return hasher.finish().hex();
+}
+
+// Fills the mixture's part of a state from the arguments.
+Status set_mixture(const std::vector<PlanSource>& sources, const PlanOptions& options,
+                   PlanState& state) {
+  if (options.weights.empty()) {
+    if (sources.size() > 1) return invalid("several sources need weights");
+    if (options.epoch_draws > 0) return invalid("epoch_draws is for mixtures");
+    return {};
+  }
+  if (options.weights.size() != sources.size()) {
+    return invalid(
+        fmt::format("{} weights for {} sources", options.weights.size(), sources.size()));
+  }
+  HEADRACE_ASSIGN(std::vector<uint64_t> weights, integer_weights(options.weights));
+  state.epoch_draws = options.epoch_draws;
+  for (size_t k = 0; k < sources.size() && options.epoch_draws == 0; ++k) {
+    if (weights[k] > 0) state.epoch_draws += sources[k].tree->samples();
+  }
+  state.mixture = {std::vector<uint64_t>(sources.size()), {{0, std::move(weights)}}};
+  return {};
+}
+
+// The state at the start of a run, as the arguments alone would have it.
+Result<PlanState> state_of(const std::vector<PlanSource>& sources, const PlanOptions& options) {
+  HEADRACE_TRY(check_names(sources));
+  HEADRACE_TRY(validate(options.cut));
+  if (options.reassign_every < 1) return invalid("reassign_every must be at least 1 epoch");
+  PlanState state{.fingerprint = fingerprint_of(sources), .seed = options.seed};
+  state.reassign_every = options.reassign_every;
+  std::vector<SourceSize> sizes;
+  for (const PlanSource& s : sources) {
+    sizes.push_back({s.tree->samples(), s.tree->filled_blocks(), s.bytes});
+  }
+  for (const OrderShape& shape : choose_shapes(sizes, options.shuffle, options.window_bytes)) {
+    state.mode = shape.mode;
+    state.lanes = shape.lanes;
+    state.pools.push_back(shape.pool);
+  }
+  HEADRACE_TRY(set_mixture(sources, options, state));
+  return state;
+}
+
+}  // namespace
+
+Plan::Plan(std::vector<PlanSource> sources, const StepCut& cut, PlanState identity)
+    : sources_(std::move(sources)),
+      cut_(cut),
+      identity_(std::move(identity)),
+      length_(identity_.mixture ? identity_.epoch_draws : sources_[0].tree->samples()),
+      orders_(sources_.size()) {}
+
+Result<std::unique_ptr<Plan>> Plan::from(std::vector<PlanSource> sources, const StepCut& cut,
+                                         const PlanState& state) {
+  std::unique_ptr<Plan> plan(new Plan(std::move(sources), cut, state));
+  if (state.mixture) {
+    for (const WeightChange& change : state.mixture->schedule) {
+      HEADRACE_TRY(plan->check_weights(change.weights));
+    }
+    HEADRACE_ASSIGN(plan->mixture_,
+                    Mixture::restore(Key(state.seed).with("mixture"), *state.mixture));
+    plan->identity_.mixture.reset();
+  }
+  return plan;
+}
+
+Result<std::unique_ptr<Plan>> Plan::make(std::vector<PlanSource> sources,
+                                         const PlanOptions& options) {
+  HEADRACE_ASSIGN(const PlanState state, state_of(sources, options));
+  return from(std::move(sources), options.cut, state);
+}
+
+Result<std::unique_ptr<Plan>> Plan::resume(std::vector<PlanSource> sources,
+                                           const PlanOptions& options, const PlanState& state) {
+  HEADRACE_ASSIGN(const PlanState asked, state_of(sources, options));
+  HEADRACE_TRY(check(state, asked));
+  HEADRACE_ASSIGN(std::unique_ptr<Plan> plan, from(std::move(sources), options.cut, state));
+  if (state.g > plan->length_) {
+    return invalid(
+        fmt::format("the state is damaged: position {} of an epoch of {}", state.g, plan->length_));
+  }
+  if (state.g < plan->length_) HEADRACE_TRY(plan->check_position(state.epoch, state.g));
+  plan->differences_ = headrace::differences(state, asked);
+  return plan;
+}
+
+Status Plan::check_weights(const std::vector<uint64_t>& weights) const {
+  if (weights.size() != sources_.size()) {
+    return invalid(fmt::format("{} weights for {} sources", weights.size(), sources_.size()));
+  }
+  for (size_t k = 0; k < weights.size(); ++k) {
+    if (weights[k] > 0 && sources_[k].tree->samples() == 0) {
+      return invalid(fmt::format("source '{}' has a weight but no samples", sources_[k].name));
+    }
+  }
+  return {};
+}
+
+Status Plan::check_position(uint64_t epoch, uint64_t g) const {
+  if (!mixture_) return {};
+  const U128 draw = static_cast<U128>(epoch) * length_ + g;
+  if (draw >= kMaxDraw) return invalid(fmt::format("epoch {} is beyond draw 2^62", epoch));
+  if (draw >= mixture_->first_draw()) return {};
+  return invalid(
+      fmt::format("epoch {}, position {} lies before draw {}, where the state's history begins",
+                  epoch, g, mixture_->first_draw()));
+}
+
+PlanPosition Plan::settle(PlanPosition at) const {
+  return steps_from(at.g) > 0 ? at : PlanPosition{at.epoch + 1, 0};
+}
+
+Order& Plan::order_of(uint32_t source, uint64_t epoch) {
+  std::vector<Epoch>& kept = orders_[source];
+  if (!kept.empty() && kept.front().number == epoch) return *kept.front().order;
+  auto found =
+      std::find_if(kept.begin(), kept.end(), [epoch](const Epoch& e) { return e.number == epoch; });
+  if (found == kept.end()) {
+    if (kept.size() == kKeptEpochs) kept.pop_back();
+    const OrderName name{.seed = identity_.seed,
+                         .source = sources_.size() > 1 ? sources_[source].name : "",
+                         .epoch = epoch,
+                         .reassign_every = identity_.reassign_every};
+    const OrderShape shape{identity_.mode, identity_.lanes, identity_.pools[source]};
+    kept.push_back({epoch, std::make_unique<Order>(*sources_[source].tree, name, shape)});
+    found = kept.end() - 1;
+  }
+  std::rotate(kept.begin(), found, found + 1);
+  return *kept.front().order;
+}
+
+EpochPlace Plan::draw_at(uint64_t draw) {
+  const MixtureDraw d = mixture_->at(draw);
+  const uint64_t samples = sources_[d.source].tree->samples();
+  return {d.source, d.position / samples, d.position % samples};
+}
+
+// With one lane there is nothing to stay with, and sorting by source would give a
+// rank one source only: the draws stay as they come.
+void Plan::place_draws(uint64_t draw, uint64_t n, const StepPart& part) {
+  if (identity_.lanes == 1) {
+    for (uint64_t i = part.first; i < part.last; ++i) places_.push_back(draw_at(draw + i));
+    return;
+  }
+  const auto before = mixture_->counts(draw);
+  from_.assign(before.begin(), before.end());
+  const auto after = mixture_->counts(draw + n);
+  stretches_.clear();
+  for (uint32_t k = 0; k < sources_.size(); ++k) {
+    append_stretches(k, from_[k], after[k], sources_[k].tree->samples(), stretches_);
+  }
+  walk_.take(stretches_, identity_.lanes, part.first, part.last, places_);
+}
+
+void Plan::place(uint64_t epoch, uint64_t g, uint64_t n, const StepPart& part) {
+  places_.clear();
+  if (mixture_) {
+    // The sequence is endless: pads are the draws that follow, which come again as valid ones.
+    const uint64_t draw = epoch * length_ + g;
+    place_draws(draw, n, part);
+    for (uint64_t i = part.pad_first; i < part.pad_last; ++i)
+      places_.push_back(draw_at(draw + n + i));
+    return;
+  }
+  stretches_.assign(1, {.epoch = epoch, .begin = g, .end = g + n});
+  walk_.take(stretches_, identity_.lanes, part.first, part.last, places_);
+  for (uint64_t i = part.pad_first; i < part.pad_last; ++i)
+    places_.push_back({0, epoch, i % length_});
+}
+
+Result<uint64_t> Plan::step(uint64_t epoch, uint64_t g, std::vector<PlanSlot>& out) {
+  if (steps_from(g) == 0) {
+    return invalid(fmt::format("epoch {} has no step at position {} of {}", epoch, g, length_));
+  }
+  HEADRACE_TRY(check_position(epoch, g));
+  const uint64_t n = std::min(cut_.batch, length_ - g);
+  const StepPart part = part_of(n, cut_);
+  place(epoch, g, n, part);
+  out.clear();
+  for (const EpochPlace& at : places_) {
+    Order& order = order_of(at.source, at.epoch);
+    const bool valid = out.size() < part.last - part.first;
+    out.push_back({at.source, order.at(at.position), at.epoch, at.position, valid});
+    if (order.damaged()) {
+      return corrupt(fmt::format("the index of source '{}' contradicts itself: build it again",
+                                 sources_[at.source].name));
+    }
+  }
+  return g + n;
+}
+
+std::optional<PlanSlot> Plan::substitute(const PlanSlot& bad, uint64_t attempt) {
+  const auto sample = order_of(bad.source, bad.epoch).substitute(bad.position, attempt);
+  if (!sample) return std::nullopt;
+  PlanSlot slot = bad;
+  slot.sample = *sample;
+  return slot;
+}
+
+Status Plan::set_weights(const std::vector<double>& weights, uint64_t draw) {
+  if (!mixture_) return invalid("weights are for mixtures: there is one source");
+  HEADRACE_ASSIGN(std::vector<uint64_t> integers, integer_weights(weights));
+  HEADRACE_TRY(check_weights(integers));
+  return mixture_->set_weights(std::move(integers), draw);
+}
+
+PlanState Plan::state(PlanPosition at) const {
+  PlanState state = identity_;
+  state.epoch = at.epoch;
+  state.g = at.g;
+  if (mixture_) state.mixture = mixture_->fold(at.epoch * length_ + at.g);
+  return state;
+}
+
+size_t Plan::cache_bytes() const {
+  size_t bytes = 0;
+  for (const auto& kept : orders_) {
+    for (const Epoch& epoch : kept) bytes += epoch.order->cache_bytes();
+  }
+  return bytes;
+}
+
+}  // namespace headrace

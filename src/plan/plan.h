@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plan: which samples a rank gets at each step, for one source or a mixture.
+// A pure function of (data, seed, epoch, g): no I/O, no threads, nothing to
+// rewind.  The loader asks for steps ahead of time and keeps (epoch, g) itself.
+//
+//   HEADRACE_ASSIGN(auto plan, Plan::make(sources, {.seed = 42, .cut = {.batch = 256}}));
+//   while (plan->steps_from(g) > 0) {
+//     HEADRACE_ASSIGN(g, plan->step(epoch, g, slots));
+//   }
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "plan/block_tree.h"
+#include "plan/mixture.h"
+#include "plan/order.h"
+#include "plan/shape.h"
+#include "plan/state.h"
+#include "plan/steps.h"
+
+namespace headrace {
+
+struct PlanSource {
+  std::string name;  // keys the source's order when several are mixed
+  std::string fingerprint;
+  std::shared_ptr<const BlockTree> tree;
+  uint64_t bytes = 0;
+};
+
+struct PlanOptions {
+  uint64_t seed = 0;
+  Shuffle shuffle = Shuffle::kAuto;
+  std::optional<uint64_t> window_bytes = {};
+  uint64_t reassign_every = 1;  // epochs that share a block order
+  StepCut cut = {};
+  std::vector<double> weights = {};  // one a source makes a mixture; needed for several sources
+  uint64_t epoch_draws = 0;          // of a mixture; 0: the samples of all sources drawn from
+};
+
+struct PlanSlot {
+  uint32_t source = 0;
+  uint64_t sample = 0;    // in natural order
+  uint64_t epoch = 0;     // of that source: with the sample it names the random draws
+  uint64_t position = 0;  // in that epoch of the source
+  bool valid = true;      // false: padding
+};
+
+// Where a run stands.
+struct PlanPosition {
+  uint64_t epoch = 0;
+  uint64_t g = 0;
+  bool operator==(const PlanPosition&) const = default;
+};
+
+// One thread at a time: look-ups fill caches.
+class Plan {
+ public:
+  static Result<std::unique_ptr<Plan>> make(std::vector<PlanSource> sources,
+                                            const PlanOptions& options);
+  // Goes on from a state: what it says about the order wins over the options
+  // (see differences()); rank, batch and tail are the options'.
+  static Result<std::unique_ptr<Plan>> resume(std::vector<PlanSource> sources,
+                                              const PlanOptions& options, const PlanState& state);
+
+  uint64_t epoch_length() const { return length_; }  // positions: samples, or draws of a mixture
+  uint64_t steps_in_epoch() const { return steps_from(0); }
+  uint64_t steps_from(uint64_t g) const { return headrace::steps_from(g, length_, cut_); }
+  // (epoch, g), or the start of the next epoch when this one has no further step.
+  PlanPosition settle(PlanPosition at) const;
+
+  // This rank's slots of the step at (epoch, g), in order; returns the g after it.
+  // steps_from(g) must not be 0.
+  Result<uint64_t> step(uint64_t epoch, uint64_t g, std::vector<PlanSlot>& out);
+  // What stands in for a bad sample: the attempt-th next of its pool, attempt from 1
+  // on, in the same slot; nothing when the pool is exhausted.
+  std::optional<PlanSlot> substitute(const PlanSlot& bad, uint64_t attempt);
+
+  // Mixtures: other weights from a draw on (epoch · epoch_length + g).  Every rank
+  // must say so with the same draw, one that none has reached yet.
+  Status set_weights(const std::vector<double>& weights, uint64_t draw);
+
+  PlanState state(PlanPosition at) const;
+  Hash128 plan_id() const { return headrace::plan_id(state({})); }
+  const std::vector<std::string>& differences() const { return differences_; }
+  const std::vector<PlanSource>& sources() const { return sources_; }
+  size_t cache_bytes() const;
+
+ private:
+  struct Epoch {
+    uint64_t number;
+    std::unique_ptr<Order> order;
+  };
+  Plan(std::vector<PlanSource> sources, const StepCut& cut, PlanState identity);
+  static Result<std::unique_ptr<Plan>> from(std::vector<PlanSource> sources, const StepCut& cut,
+                                            const PlanState& state);
+
+  Status check_weights(const std::vector<uint64_t>& weights) const;
+  Status check_position(uint64_t epoch, uint64_t g) const;
+  Order& order_of(uint32_t source, uint64_t epoch);
+  void place(uint64_t epoch, uint64_t g, uint64_t n, const StepPart& part);
+  void place_draws(uint64_t draw, uint64_t n, const StepPart& part);
+  EpochPlace draw_at(uint64_t draw);
+
+  std::vector<PlanSource> sources_;
+  StepCut cut_;
+  PlanState identity_;  // without its mixture, which lives in mixture_
+  std::optional<Mixture> mixture_;
+  uint64_t length_ = 0;
+  std::vector<std::string> differences_;
+  std::vector<std::vector<Epoch>> orders_;  // of each source, latest used first
+  LaneWalk walk_;
+  std::vector<Stretch> stretches_;  // scratch of a step
+  std::vector<EpochPlace> places_;
+  std::vector<uint64_t> from_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// View: where the pixels of a result come from, before any pixel is touched.
+//
+//   source ──box──► resampled to size ──window──► ──flip──► result (the window's size)
+//
+//      ┌──────────────┐        ┌─────────┐
+//      │   ┌──────┐   │        │ ┌─────┐ │          window: in coordinates of the resampled
+//      │   │ box  │   │  ───►  │ │     │ │  ──►     picture; where it reaches outside of it,
+//      │   └──────┘   │        │ └─────┘ │          the result is 0
+//      └──────────────┘        └─────────┘
+//
+// Steps are views of the result before them; compose() folds two into one where the
+// pixels stay the same, so that crop, resize, crop and flip cost one pass.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/status.h"
+#include "codec/image.h"
+
+namespace headrace {
+
+enum class Filter : uint8_t { kNearest, kBilinear, kBicubic };
+
+Result<Filter> filter_named(std::string_view name);
+
+// Width and height; kVaries (-1) where they are not known before the data.
+struct Size {
+  int width = 0;
+  int height = 0;
+  bool operator==(const Size&) const = default;
+};
+
+struct View {
+  Box box;     // within the source
+  Size size;   // of the box after resampling
+  Filter filter = Filter::kBilinear;
+  Box window;  // of the resampled picture; may reach outside
+  bool flip = false;  // left and right change places, last
+
+  Size result() const { return {window.width, window.height}; }
+  bool resamples() const { return size.width != box.width || size.height != box.height; }
+  bool pads() const { return !contains(size.width, size.height, window); }
+  bool operator==(const View&) const = default;
+};
+
+// The picture as it is, a part of it, the whole of it at another size.
+View identity_view(Size source);
+View crop_view(Size source, const Box& window);
+View resize_view(Size source, Size size, Filter filter);
+
+// `second` seen through `first`, or nothing when that takes two passes: resampling twice, or
+// padding what a window had cut.
+std::optional<View> compose(const View& first, const View& second);
+
+}  // namespace headrace

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From what a user wrote about a field to the decoder that runs for each sample:
+//
+//   hr.image("jpg").random_resized_crop(224).random_flip()
+//
+//   FieldSpec{.name = "image", .what = "image", .steps = {{"random_resized_crop", …}, {"random_flip"}}}
+//
+// Everything is checked here, before data moves: names, parameters, order, types, shapes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "codec/decoder.h"
+#include "transform/params.h"
+
+namespace headrace {
+
+struct Step {
+  std::string name;
+  Params params;
+};
+
+// How the values of the field are stored, as far as decoders must know.
+enum class Stored : uint8_t { kBytes, kInlineInt, kInlineFloat };
+
+// What      options                                           result
+// "image"   mode="RGB"|"L", fast=False, max_pixels=178956970  u8[3,h,w], as the steps make it
+// "scalar"  dtype="i64" ("f64" over an inline float)          one element
+// "text"    none                                              u8[?], checked to be UTF-8
+// "bytes"   none                                              u8[?]
+struct FieldSpec {
+  std::string name;  // as the user calls the output; errors name it
+  std::string what;
+  Params options;
+  std::vector<Step> steps;  // of an image
+  Stored stored = Stored::kBytes;
+  // Step i draws from draws.with(group).with(i); fields of one group share their draws.
+  // By default a hash of the name.
+  std::optional<uint64_t> draw_group;
+};
+
+// Errors read "field 'image', step 2 random_flip: unknown parameter 'prob'; it takes p".
+Result<std::unique_ptr<Decoder>> make_decoder(const FieldSpec& spec);
+
+}  // namespace headrace

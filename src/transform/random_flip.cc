@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// random_flip: left and right change places with probability `p`.
+#include "transform/transform.h"
+
+namespace headrace {
+namespace {
+
+class RandomFlip final : public Geometric {
+ public:
+  explicit RandomFlip(double p) : p_(p) {}
+  Size infer(Size in) const override { return in; }
+  View view(Size in, Rng rng) const override {
+    View v = identity_view(in);
+    v.flip = rng.uniform() < p_;
+    return v;
+  }
+
+ private:
+  const double p_;
+};
+
+Result<Transform> make(Params params) {
+  const double p = params.take_number("p", 0.5);
+  HEADRACE_TRY(params.done());
+  if (!(p >= 0 && p <= 1)) return invalid("parameter 'p' must be in [0, 1]");
+  return Transform(std::make_unique<RandomFlip>(p));
+}
+
+}  // namespace
+
+extern constinit const TransformEntry random_flip_transform{
+    "random_flip", "Left and right change places with probability p (0.5).", make};
+
+}  // namespace headrace

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A step between decoding and the slot, of one of three kinds:
+//
+//   Geometric   says where pixels come from (crop, resize, flip): a view, no pixels touched
+//   PixelStep   changes pixels, u8 in and u8 out (jitter, blur)
+//   StoreStep   says how the last pass writes (normalize, cast, layout); after all others
+//
+// The program (program.h) folds views together, the first into the decoder and the last into
+// the store.  A step is one file, one test and one line in transforms.inc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "base/rng.h"
+#include "base/status.h"
+#include "transform/geometry.h"
+#include "transform/params.h"
+#include "transform/store.h"
+
+namespace headrace {
+
+// Immutable, hence thread-safe.
+class Geometric {
+ public:
+  virtual ~Geometric() = default;
+  // The result's size for a picture of size `in`; extents may be kVaries on both sides.
+  virtual Size infer(Size in) const = 0;
+  // Which part of a picture of size `in` to take.  A pure function of its arguments.
+  virtual View view(Size in, Rng rng) const = 0;
+};
+
+// u8 pixels in rows without gaps, channels interleaved.
+struct Pixels {
+  uint8_t* data = nullptr;
+  Size size;
+  int channels = 0;
+};
+
+// Immutable, hence thread-safe.
+class PixelStep {
+ public:
+  virtual ~PixelStep() = default;
+  // In place.
+  virtual Status apply(const Pixels& pixels, Rng rng) const = 0;
+};
+
+// Changes how the last pass writes pictures of so many channels.
+using StoreStep = std::function<Status(Store& store, int channels)>;
+
+using Transform =
+    std::variant<std::unique_ptr<const Geometric>, std::unique_ptr<const PixelStep>, StoreStep>;
+
+// One row of the table.
+struct TransformEntry {
+  std::string_view name;
+  std::string_view doc;
+  Result<Transform> (*make)(Params params);
+};
+
+std::span<const TransformEntry* const> all_transforms();
+// An unknown name is an error that suggests the nearest one.
+Result<const TransformEntry*> find_transform(std::string_view name);
+
+// "size" as torchvision takes it: one number for a square, or height and width.
+Result<Size> size_from(const std::vector<int>& numbers);
+
+}  // namespace headrace
