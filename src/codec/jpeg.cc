@@ -32,7 +32,7 @@
 namespace headrace {
 namespace {
 
-constexpr int kBatch = 16;   // rows decoded between two calls of the sink: an iMCU row of 4:2:0
+constexpr int kBatch = 4;   // rows decoded between two calls of the sink: an iMCU row of 4:2:0
 constexpr int kMargin = 2;   // columns; one chroma sample of 4:2:0, the reach of fancy upsampling
 constexpr int kMinWidth = 32;  // narrower crops make libjpeg choose another upsampler
 

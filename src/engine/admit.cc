@@ -74,7 +74,7 @@ void Engine::Core::admit() {
 }
 
 Status Engine::Core::admit_step() {
-  Step step;
+  FeedStep step;
   bool more = false;
   {
     MutexLock lock(feed_mu_);
@@ -105,7 +105,7 @@ Status Engine::Core::admit_step() {
   return {};
 }
 
-size_t Engine::Core::slots_per_chunk(const Step& step) const {
+size_t Engine::Core::slots_per_chunk(const FeedStep& step) const {
   if (step.tasks.empty()) return 1;
   const Source& source = *sources_[step.tasks.front().source].source;
   const uint64_t mean = std::max<uint64_t>(1, source.blocks().bytes / std::max<uint64_t>(1, source.size()));

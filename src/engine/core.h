@@ -50,7 +50,7 @@ class Engine::Core {
   bool may_admit() const HEADRACE_REQUIRES(mu_);
   void admit() HEADRACE_EXCLUDES(mu_);
   Status admit_step();
-  size_t slots_per_chunk(const Step& step) const;
+  size_t slots_per_chunk(const FeedStep& step) const;
 
   // Reading (fetch.cc).
   ChunkPtr begin_chunk(Errand errand) HEADRACE_REQUIRES(mu_);

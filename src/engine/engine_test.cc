@@ -142,7 +142,7 @@ class TestDecoder final : public Decoder {
 class TestFeed final : public Feed {
  public:
   TestFeed(uint64_t samples, uint64_t batch) : samples_(samples), batch_(batch) {}
-  Result<bool> next(Step& out) override {
+  Result<bool> next(FeedStep& out) override {
     if (g_ >= samples_) return false;
     for (uint64_t i = 0; i < batch_ && g_ < samples_; ++i, ++g_) out.tasks.push_back({0, g_ * 7 % samples_, 0, g_, true});
     out.after = {0, g_, g_ == samples_};

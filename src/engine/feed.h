@@ -21,7 +21,7 @@ struct Task {
 };
 
 // One batch to deliver.
-struct Step {
+struct FeedStep {
   std::vector<Task> tasks;
   Position after;
 };
@@ -31,7 +31,7 @@ class Feed {
  public:
   virtual ~Feed() = default;
   // The next step in plan order; false at the end of the data.
-  virtual Result<bool> next(Step& out) = 0;
+  virtual Result<bool> next(FeedStep& out) = 0;
   // The sample that stands in for a bad one: `task` as it was first planned, `attempt`
   // from 1; false when no other is left.
   virtual bool substitute(const Task& task, uint64_t attempt, Task& out) = 0;

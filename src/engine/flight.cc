@@ -3,7 +3,7 @@
 
 namespace headrace {
 
-Flight::Flight(uint64_t sequence, Step step, const std::vector<ColumnWork>& columns, BufferPool& pool)
+Flight::Flight(uint64_t sequence, FeedStep step, const std::vector<ColumnWork>& columns, BufferPool& pool)
     : sequence_(sequence), step_(std::move(step)), planned_(step_.tasks), remaining_(step_.tasks.size()) {
   builders_.reserve(columns.size());
   for (const ColumnWork& c : columns) {

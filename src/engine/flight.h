@@ -17,7 +17,7 @@ namespace headrace {
 // filled the last.
 class Flight {
  public:
-  Flight(uint64_t sequence, Step step, const std::vector<ColumnWork>& columns, BufferPool& pool);
+  Flight(uint64_t sequence, FeedStep step, const std::vector<ColumnWork>& columns, BufferPool& pool);
 
   uint64_t sequence() const { return sequence_; }
   const std::vector<Task>& tasks() const { return step_.tasks; }
@@ -38,7 +38,7 @@ class Flight {
 
  private:
   const uint64_t sequence_;
-  Step step_;
+  FeedStep step_;
   const std::vector<Task> planned_;  // before any replacement
   std::vector<ColumnBuilder> builders_;
   std::atomic<size_t> remaining_;

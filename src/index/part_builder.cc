@@ -30,7 +30,11 @@ uint32_t PartBuilder::field(std::string_view name) {
 
 uint32_t PartBuilder::field(std::string_view name, Kind kind, Storage storage) {
   const auto it = fields_.find(name);
-  if (it != fields_.end()) return it->second;
+  if (it != fields_.end()) {
+    const Field& known = head_.schema[it->second];
+    if (known.kind != kind || known.storage != storage) two_kinds_ = name;  // said by finish()
+    return it->second;
+  }
   if (head_.schema.size() == kMaxFields) {
     too_many_fields_ = true;  // said by finish()
     return 0;
@@ -198,6 +202,8 @@ Result<std::shared_ptr<const Part>> PartBuilder::finish() {
     return corrupt(fmt::format("more than {} fields, the last being '{}': a field is what follows the "
                                "first dot of a name",
                                kMaxFields, head_.schema.back().name));
+  if (!two_kinds_.empty())
+    return corrupt(fmt::format("'{}' names both a file of a sample and a value beside it", two_kinds_));
   if (head_.files > 0) head_.names = names_.finish();
   ByteVector head;
   put_le(head, PartFrame{});

@@ -68,6 +68,7 @@ class PartBuilder {
   PartHead head_;
   std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> fields_;
   bool too_many_fields_ = false;
+  std::string two_kinds_;  // a field that was asked for as two kinds
   std::vector<Pending> sample_;
 
   // The group at hand.

@@ -76,6 +76,7 @@ class Mixture {
   // first_draw() <= draw < 2^63.  Sequential draws cost some ns; going back costs the block.
   MixtureDraw at(uint64_t draw);
   // How many of the draws before `draw` each source has had: its next position.
+  // Valid until the next call.
   std::span<const uint64_t> counts(uint64_t draw);
 
   // What a later run needs to go on from `draw`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: trees and sources from block sizes, and a chi-square measure.
+// For tests: trees and sources from block sizes, a chi-square measure, a tally.
 #pragma once
 
 #include <cmath>
@@ -15,6 +15,13 @@
 #include "plan/plan.h"
 
 namespace headrace {
+
+// What the property tests went through; printed at the end of the program.
+struct Tally {
+  uint64_t shapes = 0;
+  uint64_t resumes = 0;
+};
+Tally& tally();
 
 inline std::shared_ptr<const BlockTree> make_tree(const std::vector<uint32_t>& sizes,
                                                   uint32_t fan_out = kFanOut) {

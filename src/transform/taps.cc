@@ -30,9 +30,11 @@ int32_t fixed(double w) {
 
 void Taps::shape(const Axis& axis, int most) {
   pairs_ = most <= 2 ? 1 : (most + 3) / 4 * 2;
-  const auto n = static_cast<size_t>(axis.count);
-  starts_.resize(n);
-  used_.resize(n);
+  count_ = axis.count;
+  // Kernels make eight outputs at a time: those past the end have no weight.
+  const size_t n = (static_cast<size_t>(axis.count) + 7) / 8 * 8;
+  starts_.assign(n, 0);
+  used_.assign(n, 0);
   weights_.assign(n * static_cast<size_t>(pairs_), TapPair{});
 }
 
@@ -95,13 +97,13 @@ void Taps::build(const Axis& axis) {
 
 // Starts count from the lowest pixel used, so that nothing below it need be decoded.
 void Taps::finish() {
-  low_ = starts_.empty() ? 0 : starts_.front();
+  low_ = count_ == 0 ? 0 : starts_.front();
   high_ = low_;
-  for (size_t i = 0; i < starts_.size(); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(count_); ++i) {
     low_ = std::min(low_, starts_[i]);
     high_ = std::max(high_, starts_[i] + used_[i]);
   }
-  for (int32_t& s : starts_) s -= low_;
+  for (size_t i = 0; i < static_cast<size_t>(count_); ++i) starts_[i] -= low_;
 }
 
 }  // namespace headrace

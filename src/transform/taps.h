@@ -48,7 +48,7 @@ class Taps {
  public:
   void build(const Axis& axis);
 
-  int count() const { return static_cast<int>(starts_.size()); }
+  int count() const { return count_; }
   // The source pixels used at all; start() counts from low().
   int low() const { return low_; }
   int high() const { return high_; }
@@ -70,6 +70,7 @@ class Taps {
   void finish();
   void put(int i, int k, int32_t weight);
 
+  int count_ = 0;
   int pairs_ = 1;
   int low_ = 0;
   int high_ = 0;

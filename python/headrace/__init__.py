@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""headrace feeds deep-learning training: shuffled, split over ranks, decoded, ahead of the step.
+
+>>> import headrace as hr
+>>> loader = hr.Loader("train-{0000..0007}.tar", batch_size=64, seed=1,
+...                    fields={"image": hr.image("jpg").random_resized_crop(224), "label": hr.scalar("cls")})
+"""
+
+from __future__ import annotations
+
+from .batch import Batch
+from .blend import Blend, blend
+from .dataset import Dataset, open
+from .errors import DataError, Error, StorageError, Unsupported, UsageError
+from .fields import IMAGENET, Field, ImageField, image, key, scalar, text
+from .fields import bytes_ as bytes
+from .fields import json_ as json
+from .loader import Loader
+from .tools import build_index, doctor, formats, pack
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "IMAGENET",
+    "Batch",
+    "Blend",
+    "DataError",
+    "Dataset",
+    "Error",
+    "Field",
+    "ImageField",
+    "Loader",
+    "StorageError",
+    "Unsupported",
+    "UsageError",
+    "blend",
+    "build_index",
+    "bytes",
+    "doctor",
+    "formats",
+    "image",
+    "json",
+    "key",
+    "open",
+    "pack",
+    "scalar",
+    "text",
+]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixtures of data sets with exact proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import _core
+from .dataset import Dataset, open_source, urls_of
+from .errors import UsageError
+
+
+class Blend:
+    """Several sources drawn from in proportion; made by :func:`blend`."""
+
+    def __init__(self, parts: Mapping[str, tuple[Any, float]], epoch_samples: int) -> None:
+        self._parts = dict(parts)
+        self.epoch_samples = epoch_samples
+
+    def sources(self) -> list[tuple[str, _core.Source]]:
+        out = []
+        for name, (source, _) in self._parts.items():
+            out.append((name, source._source if isinstance(source, Dataset) else open_source(urls_of(source), None, None)))
+        return out
+
+    def weights(self) -> list[float]:
+        return [float(weight) for _, weight in self._parts.values()]
+
+
+def blend(parts: Mapping[str, tuple[Any, float]], *, epoch_samples: int = 0) -> Blend:
+    """``hr.blend({"web": ("web-*.tar", 0.7), "books": (books, 0.3)})``.
+
+    After any number of draws each source has had its share to within one sample, for ever. A source
+    that runs out starts its next epoch. ``epoch_samples`` is the length of an epoch in draws; the
+    samples of all sources together unless given.
+    """
+    if not isinstance(parts, Mapping) or not parts:
+        raise UsageError("blend takes a dict: {name: (source, weight)}")
+    for name, part in parts.items():
+        if not isinstance(part, tuple) or len(part) != 2:
+            raise UsageError(f"blend: '{name}' is {part!r}; (source, weight) is wanted")
+    return Blend(parts, epoch_samples)

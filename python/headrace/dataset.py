@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Map-style data sets: ``ds = hr.open("train-{0000..0007}.tar"); ds[3]``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _core
+from .errors import Unsupported, UsageError
+from .fields import Field
+
+Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+
+_told: set[str] = set()
+
+
+def tell_once(text: str) -> None:
+    """Says something to the user, once in a process."""
+    if text not in _told:
+        _told.add(text)
+        print(f"headrace: {text}", file=sys.stderr)
+
+
+def urls_of(source: Any) -> list[str]:
+    """A path, a glob, braces, or a list of them."""
+    if isinstance(source, (str, os.PathLike)):
+        return [os.fspath(source)]
+    if isinstance(source, Sequence) and source and all(isinstance(s, (str, os.PathLike)) for s in source):
+        return [os.fspath(s) for s in source]
+    raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
+
+
+def open_source(urls: list[str], index: str | None, root: str | None) -> _core.Source:
+    source = _core.open_source(urls, index or "", root or "")
+    for notice in source.notices:
+        tell_once(notice)
+    return source
+
+
+def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> list[dict[str, Any]]:
+    """Fields as the engine takes them. Functions are called once, to learn what they give."""
+    if fields is None:
+        return []
+    if not isinstance(fields, Mapping) or not fields:
+        raise UsageError("fields is a dict: {'image': hr.image('jpg'), ...}")
+    specs = []
+    for name, field in fields.items():
+        if not isinstance(field, Field):
+            raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
+        spec = {
+            "output": name,
+            "field": field.field,
+            "what": field.what,
+            "options": field.options,
+            "steps": field.steps,
+            "packing": field.packing,
+        }
+        if field.functions:
+            from .mapping import map_spec
+
+            spec["map"] = map_spec(name, field, spec, source)
+        specs.append(spec)
+    return specs
+
+
+def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """How each output reaches Python: (name, "array" | "scalar" | "text" | "bytes" | "json")."""
+    if fields is None:
+        kinds = {"int": "array", "float": "array", "text": "text", "json": "text"}
+        return [(name, kinds.get(kind, "bytes")) for name, kind, _ in source.schema]
+    out = []
+    for (name, field), spec in zip(fields.items(), specs):
+        how = field.finish
+        if "map" in spec:
+            how = spec["map"]["result"]
+        if field.packing in ("padded", "ragged"):
+            how = "array"
+        out.append((name, how))
+    return out
+
+
+def finish(how: str, value: Any) -> Any:
+    return json.loads(value) if how == "json" else value
+
+
+class Dataset:
+    """Samples by number. A drop-in for ``torch.utils.data.Dataset``; can be pickled."""
+
+    def __init__(
+        self,
+        urls: list[str],
+        fields: Mapping[str, Field] | None = None,
+        *,
+        index: str | None = None,
+        root: str | None = None,
+        views: tuple[Any, ...] = (),
+    ) -> None:
+        self._urls, self._fields, self._index, self._root, self._views = urls, fields, index, root, views
+        source = open_source(urls, index, root)
+        for view in views:
+            source = source.slice(*view) if isinstance(view, tuple) else source.view(view)
+        self._attach(source)
+
+    def _attach(self, source: _core.Source) -> None:
+        self._source = source
+        specs = field_specs(self._fields, source)
+        self._finishes = finishes(self._fields, source, specs)
+        self._core = _core.Dataset.make(source, specs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"args": (self._urls, self._fields, self._index, self._root, self._views)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        urls, fields, index, root, views = state["args"]
+        self.__init__(urls, fields, index=index, root=root, views=views)  # type: ignore[misc]
+
+    def __len__(self) -> int:
+        return self._source.size
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return self._view(i.indices(len(self)))
+        if hasattr(i, "__index__") and not isinstance(i, bool):
+            n = i.__index__()
+            if not -len(self) <= n < len(self):
+                raise IndexError(f"sample {n} of a data set of {len(self)}")
+            return self._sample(n % len(self) if n < 0 else n)
+        try:
+            numbers = [int(n) for n in i]
+        except TypeError:
+            raise UsageError(f"a sample number, a slice or a list of numbers is wanted, not {i!r}") from None
+        for n in numbers:
+            if not -len(self) <= n < len(self):
+                raise IndexError(f"sample {n} of a data set of {len(self)}")
+        return self._view([n + len(self) if n < 0 else n for n in numbers])
+
+    def _sample(self, n: int) -> dict[str, Any]:
+        out = {}
+        for (name, how), value in zip(self._finishes, self._core.at(n, [how for _, how in self._finishes])):
+            if value is not None:
+                out[name] = finish(how, value)
+        return out
+
+    def _view(self, view: Any) -> Dataset:
+        other = object.__new__(Dataset)
+        other._urls, other._fields, other._index, other._root = self._urls, self._fields, self._index, self._root
+        other._views = (*self._views, view)
+        other._attach(self._source.slice(*view) if isinstance(view, tuple) else self._source.view(view))
+        return other
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name} ({kind})" for name, kind, _ in self._source.schema)
+        return f"<headrace data set: {len(self)} samples, {self.format}, fields {fields}>"
+
+    @property
+    def format(self) -> str:
+        return self._source.format
+
+    @property
+    def schema(self) -> list[tuple[str, str]]:
+        """The fields of the data: (name, kind)."""
+        return [(name, kind) for name, kind, _ in self._source.schema]
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells data sets apart by names, sizes and counts; moving the data changes nothing."""
+        return self._source.fingerprint
+
+    def key(self, i: int) -> str:
+        return self._source.key(i)
+
+
+def open(  # noqa: A001 - the public name
+    source: Any,
+    fields: Mapping[str, Field] | None = None,
+    *,
+    in_memory: bool = False,
+    index: str | None = None,
+    root: str | None = None,
+) -> Dataset:
+    """Opens a data set as it lies; builds the index beside it where there is none yet.
+
+    source: a path, a glob, braces, a list of these: tar shards, a folder of class folders, a file
+        list, a CSV, a pickle or JSON-lines index.
+    fields: what to make of each field; without it raw bytes, scalars and text as they lie.
+    index: where ``headrace index SRC --to URL`` put the index.
+    root: what the paths of a list are relative to; the list's own folder unless given.
+    """
+    if in_memory:
+        raise Unsupported("in_memory=True is not built yet; leave it out")
+    return Dataset(urls_of(source), fields, index=index, root=root)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions: one above all, and one for each thing you can do about it."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Everything headrace raises."""
+
+
+class UsageError(Error, ValueError):
+    """Fix the call: an argument, a field name, a state of another data set."""
+
+
+class DataError(Error):
+    """Fix the data. Names where the bad bytes are, as far as that is known."""
+
+    file: str | None
+    offset: int | None
+    sample: int | None
+    key: str | None
+
+
+class StorageError(Error, OSError):
+    """The storage failed or refused: fix the path or the permissions, or try again."""
+
+
+class NotFound(StorageError, FileNotFoundError):
+    """There is nothing at this path."""
+
+
+class Forbidden(StorageError, PermissionError):
+    """The storage refused access."""
+
+
+class Exhausted(Error, MemoryError):
+    """Give it more memory, disk or file handles."""
+
+
+class Unsupported(Error, NotImplementedError):
+    """This build or this format cannot do it."""
+
+
+_TYPES: dict[str, type[Error]] = {
+    "usage": UsageError,
+    "not_found": NotFound,
+    "permission": Forbidden,
+    "unavailable": StorageError,
+    "corrupt": DataError,
+    "exhausted": Exhausted,
+    "unsupported": Unsupported,
+}
+
+
+def make(code: str, text: str, file: str, offset: int, sample: int, key: str) -> Error:
+    """The exception for a failure in the engine; called from the bindings."""
+    error = _TYPES.get(code, Error)(text)
+    for name, value in (("file", file), ("key", key)):
+        setattr(error, name, value or None)
+    for name, number in (("offset", offset), ("sample", sample)):
+        setattr(error, name, number if number >= 0 else None)
+    return error

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``.map(fn)``: what a Python function gives is learned from the first sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .errors import UsageError
+from .fields import Field
+
+_DTYPES = {
+    "uint8": "u8", "int8": "i8", "uint16": "u16", "int16": "i16", "uint32": "u32", "int32": "i32",
+    "uint64": "u64", "int64": "i64", "float16": "f16", "float32": "f32", "float64": "f64",
+}  # fmt: skip
+
+
+class _Chain:
+    """Functions one after the other; picklable where they are."""
+
+    def __init__(self, functions: list[Any], parse_json: bool) -> None:
+        self.functions, self.parse_json = functions, parse_json
+
+    def __call__(self, value: Any) -> Any:
+        if self.parse_json:
+            import json
+
+            value = json.loads(value)
+        for f in self.functions:
+            value = f(value)
+        return value
+
+
+def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source) -> dict[str, Any]:
+    plain = {k: v for k, v in spec.items() if k != "map"}
+    how = field.what if field.what in ("text", "bytes") else "array"
+    (first,) = _core.Dataset.make(source, [plain]).at(0, [how])
+    chain = _Chain(field.functions, field.finish == "json")
+    try:
+        result = chain(first)
+    except Exception as e:
+        raise UsageError(f"field '{name}': the function given to map() failed on sample 0: {e!r}") from e
+    out: dict[str, Any] = {"fn": chain, "cost": _core.MapCost(), "numpy": "uint8", "dtype": "u8", "shape": ()}
+    if isinstance(result, str):
+        return {**out, "result": "text"}
+    if isinstance(result, bytes):
+        return {**out, "result": "bytes"}
+    array = np.asarray(result)
+    if array.dtype == np.bool_:
+        array = array.astype(np.uint8)
+    if array.dtype.name not in _DTYPES:
+        raise UsageError(f"field '{name}': map() gave {type(result).__name__} ({array.dtype}); numbers, arrays, str or bytes are understood")
+    varies = field.packing is not None
+    return {
+        **out,
+        "result": "array",
+        "numpy": array.dtype.name,
+        "dtype": _DTYPES[array.dtype.name],
+        "shape": tuple(None for _ in array.shape) if varies else array.shape,
+    }

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who am I among how many: found out once, from whoever knows best."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from .errors import UsageError
+
+
+@dataclass(frozen=True)
+class Ranks:
+    rank: int
+    world: int
+    source: str  # who said so
+    local: int = 1  # ranks on this node
+
+
+def _torch_distributed(_: Mapping[str, str]) -> tuple[int, int] | None:
+    torch = sys.modules.get("torch")
+    dist = getattr(torch, "distributed", None) if torch else None
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        return dist.get_rank(), dist.get_world_size()
+    return None
+
+
+def _jax(_: Mapping[str, str]) -> tuple[int, int] | None:
+    # Only where jax.distributed was started: asking would start the back end otherwise.
+    state = sys.modules.get("jax._src.distributed")
+    if state is None or getattr(getattr(state, "global_state", None), "client", None) is None:
+        return None
+    import jax
+
+    return jax.process_index(), jax.process_count()
+
+
+def _variables(rank: str, world: str) -> Callable[[Mapping[str, str]], tuple[int, int] | None]:
+    def look(env: Mapping[str, str]) -> tuple[int, int] | None:
+        if rank in env and world in env:
+            return int(env[rank]), int(env[world])
+        return None
+
+    return look
+
+
+def _slurm(env: Mapping[str, str]) -> tuple[int, int] | None:
+    # Only inside a step: a batch script that runs plain python is one rank, not rank 0 of 8.
+    if "SLURM_STEP_ID" in env and "SLURM_STEP_NUM_TASKS" in env and "SLURM_PROCID" in env:
+        return int(env["SLURM_PROCID"]), int(env["SLURM_STEP_NUM_TASKS"])
+    return None
+
+
+_SOURCES: list[tuple[str, Callable[[Mapping[str, str]], tuple[int, int] | None]]] = [
+    ("torch.distributed", _torch_distributed),
+    ("RANK and WORLD_SIZE", _variables("RANK", "WORLD_SIZE")),
+    ("jax.process_index", _jax),
+    ("Open MPI", _variables("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")),
+    ("MVAPICH", _variables("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE")),
+    ("PMI", _variables("PMI_RANK", "PMI_SIZE")),
+    ("PALS", _variables("PALS_RANKID", "PALS_SIZE")),
+    ("the Slurm step", _slurm),
+]
+
+# torchrun starts its own processes inside an MPI or Slurm task: what the task says is then about
+# the launcher, not about us.
+_TORCHRUN = "TORCHELASTIC_RUN_ID"
+
+
+def local_ranks(env: Mapping[str, str]) -> int:
+    """How many ranks share this node, as far as the launcher says."""
+    for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "PALS_LOCAL_SIZE"):
+        if name in env:
+            return max(1, int(env[name]))
+    if "SLURM_STEP_TASKS_PER_NODE" in env:
+        return max(1, int(env["SLURM_STEP_TASKS_PER_NODE"].split(",")[0].split("(")[0]))
+    return 1
+
+
+def find(rank: int | None = None, world_size: int | None = None, env: Mapping[str, str] | None = None) -> Ranks:
+    """This process's rank. Arguments end the search; sources that disagree are an error."""
+    env = os.environ if env is None else env
+    local = local_ranks(env)
+    if (rank is None) != (world_size is None):
+        raise UsageError("rank and world_size go together: give both or neither")
+    if rank is not None and world_size is not None:
+        if not 0 <= rank < world_size:
+            raise UsageError(f"rank {rank} is not one of {world_size}")
+        return Ranks(rank, world_size, "the arguments", local)
+    found: list[tuple[str, tuple[int, int]]] = []
+    for name, look in _SOURCES:
+        if _TORCHRUN in env and name in ("Open MPI", "MVAPICH", "PMI", "PALS", "the Slurm step"):
+            continue
+        answer = look(env)
+        if answer is not None:
+            found.append((name, answer))
+    if not found:
+        return Ranks(0, 1, "nobody", 1)
+    if len({answer for _, answer in found}) > 1:
+        said = "; ".join(f"{name}: rank {r} of {w}" for name, (r, w) in found)
+        raise UsageError(f"the ranks are told differently ({said}); say Loader(rank=..., world_size=...)")
+    name, (r, w) = found[0]
+    return Ranks(r, w, name, local)

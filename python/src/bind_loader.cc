@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "convert.h"
+#include "errors.h"
+#include "handles.h"
+#include "loader/loader.h"
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+constexpr int kSignalCheckMs = 100;  // how long Ctrl-C may take while waiting for a batch
+
+// What a state looks like in Python: plain JSON-able data.
+nb::dict state_to_dict(const PlanState& s) {
+  nb::dict d;
+  d["plan_version"] = s.plan_version;
+  d["fingerprint"] = s.fingerprint;
+  d["seed"] = s.seed;
+  d["mode"] = static_cast<int>(s.mode);
+  d["lanes"] = s.lanes;
+  d["pools"] = s.pools;
+  d["reassign_every"] = s.reassign_every;
+  d["epoch"] = s.epoch;
+  d["g"] = s.g;
+  if (!s.mixture) return d;
+  nb::list schedule;
+  for (const WeightChange& c : s.mixture->schedule) schedule.append(nb::make_tuple(c.draw, c.weights));
+  nb::dict mixture;
+  mixture["offsets"] = s.mixture->offsets;
+  mixture["schedule"] = schedule;
+  d["mixture"] = mixture;
+  d["epoch_draws"] = s.epoch_draws;
+  return d;
+}
+
+template <typename T>
+T member(const nb::dict& d, const char* name) {
+  if (!d.contains(name)) check(invalid(std::string("the state has no '") + name + "': it is not one of headrace's"));
+  try {
+    return nb::cast<T>(d[name]);
+  } catch (const nb::cast_error&) {
+    check(invalid(std::string("the state's '") + name + "' is of another type than headrace writes"));
+    return {};
+  }
+}
+
+PlanState dict_to_state(const nb::dict& d) {
+  PlanState s;
+  s.plan_version = member<uint32_t>(d, "plan_version");
+  s.fingerprint = member<std::string>(d, "fingerprint");
+  s.seed = member<uint64_t>(d, "seed");
+  s.mode = static_cast<OrderMode>(member<uint8_t>(d, "mode"));
+  s.lanes = member<uint32_t>(d, "lanes");
+  s.pools = member<std::vector<uint64_t>>(d, "pools");
+  s.reassign_every = member<uint64_t>(d, "reassign_every");
+  s.epoch = member<uint64_t>(d, "epoch");
+  s.g = member<uint64_t>(d, "g");
+  if (!d.contains("mixture")) return s;
+  const auto mixture = member<nb::dict>(d, "mixture");
+  MixtureState m;
+  m.offsets = member<std::vector<uint64_t>>(mixture, "offsets");
+  for (nb::handle c : member<nb::list>(mixture, "schedule"))
+    m.schedule.push_back({nb::cast<uint64_t>(c[0]), nb::cast<std::vector<uint64_t>>(c[1])});
+  s.mixture = std::move(m);
+  s.epoch_draws = member<uint64_t>(d, "epoch_draws");
+  return s;
+}
+
+// A delivered batch, before headrace/batch.py makes a dict of it.
+struct RawBatch {
+  std::unique_ptr<Batch> batch;
+};
+
+nb::list items_of(const Column& column, std::string_view as) {
+  nb::list out;
+  for (size_t i = 0; i < column.items.size(); ++i) {
+    if (as == "text")
+      out.append(to_str(column.items[i]->bytes()));
+    else if (as == "bytes")
+      out.append(to_bytes(column.items[i]->bytes()));
+    else
+      out.append(to_array(column.items[i], column.dtype, column.shapes[i], as));
+  }
+  return out;
+}
+
+nb::object lengths_of(const Column& column, std::string_view framework) {
+  const auto n = static_cast<int64_t>(column.shapes.size());
+  const int64_t axes = n > 0 ? static_cast<int64_t>(column.shapes[0].size()) : 1;
+  std::vector<int64_t> flat;
+  for (const auto& shape : column.shapes) flat.insert(flat.end(), shape.begin(), shape.end());
+  if (axes == 1) return int64_array(std::move(flat), {n}, framework);
+  return int64_array(std::move(flat), {n, axes}, framework);
+}
+
+// "values" as they are packed, and what tells the samples apart in them.
+nb::object column_of(const RawBatch& raw, size_t c, const std::string& as, const std::string& framework) {
+  const Column& column = raw.batch->columns[c];
+  switch (column.packing) {
+    case Packing::kDense:
+      return to_array(column.values, column.dtype, column.shape, framework);
+    case Packing::kPadded:
+      return nb::make_tuple(to_array(column.values, column.dtype, column.shape, framework),
+                            lengths_of(column, framework));
+    case Packing::kRagged: {
+      const auto n = static_cast<int64_t>(column.offsets.size());
+      return nb::make_tuple(to_array(column.values, column.dtype, column.shape, framework),
+                            int64_array(column.offsets, {n}, framework), lengths_of(column, framework));
+    }
+    case Packing::kList:
+      break;
+  }
+  return items_of(column, as == "array" ? framework : as);
+}
+
+nb::object next_batch(Loader& loader) {
+  while (true) {
+    auto raw = std::make_unique<RawBatch>();
+    Result<Engine::Next> what = Engine::Next::kEnd;
+    {
+      nb::gil_scoped_release release;
+      what = loader.next(raw->batch, kSignalCheckMs);
+    }
+    switch (unwrap(std::move(what))) {
+      case Engine::Next::kBatch:
+        return nb::cast(raw.release(), nb::rv_policy::take_ownership);
+      case Engine::Next::kEnd:
+        return nb::none();
+      case Engine::Next::kTimeout:
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
+}
+
+nb::dict stage(const StageStats& s) {
+  nb::dict d;
+  d["items"] = s.items;
+  d["bytes"] = s.bytes;
+  d["busy_s"] = static_cast<double>(s.busy_ns) * 1e-9;
+  d["wait_input_s"] = static_cast<double>(s.wait_input_ns) * 1e-9;
+  d["wait_room_s"] = static_cast<double>(s.wait_room_ns) * 1e-9;
+  return d;
+}
+
+nb::dict stats(const Loader& loader) {
+  const EngineStats s = loader.stats();
+  nb::dict stages;
+  stages["plan"] = stage(s.plan);
+  stages["read"] = stage(s.read);
+  stages["decode"] = stage(s.decode);
+  stages["pack"] = stage(s.pack);
+  stages["deliver"] = stage(s.deliver);
+  nb::dict d;
+  d["stages"] = stages;
+  d["memory_used"] = s.memory_used;
+  d["memory_peak"] = s.memory_peak;
+  d["memory_budget"] = s.memory_budget;
+  d["units_reread"] = s.units_reread;
+  d["compute_threads"] = loader.engine_options().compute_threads;
+  d["io_threads"] = loader.engine_options().io_threads;
+  d["batches_ahead"] = loader.engine_options().batches_ahead;
+  return d;
+}
+
+nb::list quarantine(const Loader& loader) {
+  nb::list out;
+  for (const Quarantined& q : loader.quarantine()) {
+    nb::dict d;
+    d["sample"] = q.sample;
+    d["source"] = q.source;
+    d["file"] = q.file;
+    d["offset"] = q.offset;
+    d["key"] = q.key;
+    d["cause"] = q.cause;
+    out.append(d);
+  }
+  return out;
+}
+
+Shuffle parse_shuffle(const std::string& name) {
+  if (name == "auto") return Shuffle::kAuto;
+  if (name == "global") return Shuffle::kGlobal;
+  return name == "pool" ? Shuffle::kPool : Shuffle::kNone;
+}
+
+Tail parse_tail(const std::string& name) {
+  if (name == "pad") return Tail::kPad;
+  return name == "keep" ? Tail::kKeep : Tail::kDrop;
+}
+
+// Everything in one dict: headrace/loader.py has checked names and types.
+LoaderOptions loader_options(const nb::dict& d) {
+  LoaderOptions o;
+  o.plan.seed = nb::cast<uint64_t>(d["seed"]);
+  o.plan.shuffle = parse_shuffle(nb::cast<std::string>(d["shuffle"]));
+  o.plan.window_bytes = nb::cast<std::optional<uint64_t>>(d["window"]);
+  o.plan.reassign_every = nb::cast<uint64_t>(d["reassign_every"]);
+  o.plan.cut = {nb::cast<uint64_t>(d["global_batch"]), nb::cast<uint32_t>(d["rank"]), nb::cast<uint32_t>(d["world"]),
+                parse_tail(nb::cast<std::string>(d["tail"]))};
+  o.plan.weights = nb::cast<std::vector<double>>(d["weights"]);
+  o.plan.epoch_draws = nb::cast<uint64_t>(d["epoch_draws"]);
+  o.threads = nb::cast<int>(d["threads"]);
+  o.memory_budget_bytes = nb::cast<uint64_t>(d["memory_budget"]);
+  o.local_ranks = nb::cast<int>(d["local_ranks"]);
+  o.bad_samples = {nb::cast<bool>(d["replace"]), nb::cast<uint64_t>(d["bad_budget"])};
+  o.read_runs = nb::cast<bool>(d["read_runs"]);
+  return o;
+}
+
+std::unique_ptr<Loader> make_loader(const std::vector<std::pair<std::string, SourceHandle*>>& sources,
+                                    nb::handle fields, const nb::dict& options) {
+  std::vector<LoaderSource> list;
+  for (const auto& [name, handle] : sources) list.push_back({name, handle->source});
+  return unwrap(Loader::make(std::move(list), field_requests(fields), loader_options(options)));
+}
+
+}  // namespace
+
+void bind_loader(nb::module_& m) {
+  nb::class_<RawBatch>(m, "RawBatch")
+      .def_prop_ro("size", [](const RawBatch& r) { return r.batch->indices.size(); })
+      .def("indices",
+           [](const RawBatch& r) {
+             return int64_array(r.batch->indices, {static_cast<int64_t>(r.batch->indices.size())}, "numpy");
+           })
+      .def("sources", [](const RawBatch& r) { return r.batch->sources; })
+      .def("valid", [](const RawBatch& r) { return nb::bytes(r.batch->valid.data(), r.batch->valid.size()); })
+      .def_prop_ro("all_valid",
+                   [](const RawBatch& r) {
+                     return std::find(r.batch->valid.begin(), r.batch->valid.end(), 0) == r.batch->valid.end();
+                   })
+      .def_prop_ro("after",
+                   [](const RawBatch& r) {
+                     return std::tuple(r.batch->after.epoch, r.batch->after.g, r.batch->after.last);
+                   })
+      .def("column", &column_of);
+
+  nb::class_<Loader>(m, "Loader")
+      .def_static("make", &make_loader)
+      .def_prop_ro("epoch_length", &Loader::epoch_length)
+      .def_prop_ro("steps_in_epoch", &Loader::steps_in_epoch)
+      .def("steps_from", &Loader::steps_from)
+      .def("begin",
+           [](Loader& l, uint64_t epoch, uint64_t g, bool run_on, uint64_t until) {
+             Status status;
+             {
+               nb::gil_scoped_release release;
+               status = l.begin({epoch, g}, run_on, until);
+             }
+             check(status);
+           })
+      .def("continues_with", &Loader::continues_with)
+      .def("next", &next_batch)
+      .def("stop", &Loader::stop, nb::call_guard<nb::gil_scoped_release>())
+      .def("state", [](const Loader& l, uint64_t epoch, uint64_t g) { return state_to_dict(l.state({epoch, g})); })
+      .def("load",
+           [](Loader& l, const nb::dict& state) {
+             const PlanState s = dict_to_state(state);
+             Status status;
+             {
+               nb::gil_scoped_release release;
+               status = l.load(s);
+             }
+             check(status);
+           })
+      .def("settle",
+           [](const Loader& l, uint64_t epoch, uint64_t g) {
+             const PlanPosition at = l.settle({epoch, g});
+             return std::pair(at.epoch, at.g);
+           })
+      .def("set_weights", [](Loader& l, const std::vector<double>& w, uint64_t draw) { check(l.set_weights(w, draw)); })
+      .def("differences", &Loader::differences)
+      .def("plan_id", [](const Loader& l) { return l.plan_id().hex(); })
+      .def("fingerprint", &Loader::fingerprint)
+      .def("notes", &Loader::notes)
+      .def("outputs",
+           [](const Loader& l) {
+             nb::list out;
+             for (const ColumnWork& c : l.columns()) out.append(nb::make_tuple(c.spec.name, c.spec.value.text()));
+             return out;
+           })
+      .def("stats", &stats)
+      .def("quarantine", &quarantine);
+}
+
+}  // namespace headrace::py

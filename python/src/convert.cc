@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert.h"
+
+#include <fmt/format.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include "errors.h"
+#include "map.h"
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+Param param(nb::handle value, const std::string& name) {
+  if (PyBool_Check(value.ptr())) return nb::cast<bool>(value);
+  if (PyLong_Check(value.ptr())) return nb::cast<int64_t>(value);
+  if (PyFloat_Check(value.ptr())) return nb::cast<double>(value);
+  if (PyUnicode_Check(value.ptr())) return nb::cast<std::string>(value);
+  if (PyIndex_Check(value.ptr())) return nb::cast<int64_t>(nb::steal(PyNumber_Index(value.ptr())));
+  if (PySequence_Check(value.ptr())) {
+    std::vector<double> numbers;
+    for (nb::handle item : value) numbers.push_back(nb::cast<double>(item));
+    return numbers;
+  }
+  check(invalid(fmt::format("parameter '{}' has a type that is not understood", name)));
+  return {};
+}
+
+Params params(nb::handle options) {
+  std::map<std::string, Param> values;
+  for (auto [key, value] : nb::cast<nb::dict>(options)) {
+    const auto name = nb::cast<std::string>(key);
+    values.emplace(name, param(value, name));
+  }
+  return Params(std::move(values));
+}
+
+std::optional<Packing> packing(nb::handle value) {
+  if (value.is_none()) return {};
+  const auto name = nb::cast<std::string>(value);
+  if (name == "list") return Packing::kList;
+  if (name == "padded") return Packing::kPadded;
+  if (name == "ragged") return Packing::kRagged;
+  return Packing::kDense;
+}
+
+nb::dlpack::dtype dlpack_type(DType dtype) {
+  using nb::dlpack::dtype_code;
+  dtype_code code = dtype_code::UInt;
+  switch (dtype) {
+    case DType::kI8:
+    case DType::kI16:
+    case DType::kI32:
+    case DType::kI64:
+      code = dtype_code::Int;
+      break;
+    case DType::kF16:
+    case DType::kF32:
+    case DType::kF64:
+      code = dtype_code::Float;
+      break;
+    case DType::kBF16:
+      code = dtype_code::Bfloat;
+      break;
+    default:
+      break;
+  }
+  return {static_cast<uint8_t>(code), static_cast<uint8_t>(8 * size_of(dtype)), 1};
+}
+
+template <typename Framework>
+nb::object export_array(void* data, DType dtype, const std::vector<size_t>& shape, nb::handle owner) {
+  return nb::cast(nb::ndarray<Framework>(data, shape.size(), shape.data(), owner, nullptr, dlpack_type(dtype)),
+                  nb::rv_policy::reference);
+}
+
+nb::object export_to(std::string_view framework, void* data, DType dtype, const std::vector<int64_t>& shape,
+                     nb::handle owner) {
+  const std::vector<size_t> extents(shape.begin(), shape.end());
+  if (framework == "torch") return export_array<nb::pytorch>(data, dtype, extents, owner);
+  if (framework == "jax") return export_array<nb::jax>(data, dtype, extents, owner);
+  if (dtype != DType::kBF16) return export_array<nb::numpy>(data, dtype, extents, owner);
+  // NumPy has no bfloat16 of its own; ml_dtypes brings one.
+  nb::object raw = export_array<nb::numpy>(data, DType::kU16, extents, owner);
+  return raw.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+}
+
+}  // namespace
+
+FieldRequest field_request(nb::handle spec) {
+  const auto d = nb::cast<nb::dict>(spec);
+  FieldRequest out;
+  out.output = nb::cast<std::string>(d["output"]);
+  out.field = nb::cast<std::string>(d["field"]);
+  out.what = nb::cast<std::string>(d["what"]);
+  out.options = params(d["options"]);
+  for (nb::handle step : d["steps"])
+    out.steps.push_back({nb::cast<std::string>(step[0]), params(step[1])});
+  out.packing = packing(d["packing"]);
+  if (d.contains("map")) out.then = then_map(out.output, out.what, d["map"]);
+  return out;
+}
+
+std::vector<FieldRequest> field_requests(nb::handle specs) {
+  std::vector<FieldRequest> out;
+  for (nb::handle spec : specs) out.push_back(field_request(spec));
+  return out;
+}
+
+nb::object to_array(const SharedBuffer& buffer, DType dtype, const std::vector<int64_t>& shape,
+                    std::string_view framework) {
+  nb::capsule owner(new SharedBuffer(buffer), [](void* p) noexcept { delete static_cast<SharedBuffer*>(p); });
+  return export_to(framework, buffer->data(), dtype, shape, owner);
+}
+
+nb::object int64_array(std::vector<int64_t> values, std::vector<int64_t> shape, std::string_view framework) {
+  auto* kept = new std::vector<int64_t>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+  return export_to(framework, kept->data(), DType::kI64, shape, owner);
+}
+
+nb::object to_str(Bytes bytes) {
+  return nb::steal(PyUnicode_DecodeUTF8(reinterpret_cast<const char*>(bytes.data()),
+                                        static_cast<Py_ssize_t>(bytes.size()), "surrogateescape"));
+}
+
+nb::object to_bytes(Bytes bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+DType parse_dtype(std::string_view name) {
+  for (int d = 0; d <= static_cast<int>(DType::kF64); ++d)
+    if (dtype_name(static_cast<DType>(d)) == name) return static_cast<DType>(d);
+  check(invalid(fmt::format("there is no type '{}'", name)));
+  return DType::kU8;
+}
+
+}  // namespace headrace::py

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between Python objects and the core's plain structs.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <vector>
+
+#include "batch/buffer_pool.h"
+#include "codec/tensor.h"
+#include "loader/field.h"
+
+namespace headrace::py {
+
+// {output, field, what, options, steps: [(name, options)], packing, map} as headrace/fields.py writes it.
+FieldRequest field_request(nanobind::handle spec);
+std::vector<FieldRequest> field_requests(nanobind::handle specs);
+
+// An array over the buffer's memory, which it keeps alive.  framework: "numpy", "torch", "jax".
+nanobind::object to_array(const SharedBuffer& buffer, DType dtype, const std::vector<int64_t>& shape,
+                          std::string_view framework);
+nanobind::object int64_array(std::vector<int64_t> values, std::vector<int64_t> shape, std::string_view framework);
+
+nanobind::object to_str(Bytes bytes);
+nanobind::object to_bytes(Bytes bytes);
+
+DType parse_dtype(std::string_view name);
+
+}  // namespace headrace::py

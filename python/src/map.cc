@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "map.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+
+#include "base/buffer.h"
+#include "convert.h"
+#include "engine/stats.h"
+#include "errors.h"
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+// Counted over all threads; read by loader.stats().
+struct MapCost {
+  std::atomic<uint64_t> calls{0}, busy_ns{0}, gil_ns{0};
+};
+
+// A Python object that may be let go by a thread without the GIL.
+class Held {
+ public:
+  explicit Held(nb::object o) : o_(std::move(o)) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    if (!nb::is_alive()) {
+      (void)o_.release();
+      return;
+    }
+    nb::gil_scoped_acquire gil;
+    o_.reset();
+  }
+  const nb::object& get() const { return o_; }
+
+ private:
+  nb::object o_;
+};
+
+// Keeps one value for the function that follows.
+class OwnSlot final : public Slot {
+ public:
+  explicit OwnSlot(DType dtype) : dtype_(dtype) {}
+  Result<MutableBytes> room(std::span<const int64_t> shape) override {
+    shape_.assign(shape.begin(), shape.end());
+    size_t bytes = size_of(dtype_);
+    for (const int64_t n : shape) bytes *= static_cast<size_t>(n);
+    buffer_ = std::make_shared<Buffer>(bytes);
+    return buffer_->span();
+  }
+  SharedBuffer buffer_;
+  std::vector<int64_t> shape_;
+
+ private:
+  const DType dtype_;
+};
+
+std::string python_error(nb::python_error& e) {
+  return fmt::format("{}: {}", nb::cast<std::string>(nb::str(e.type().attr("__name__"))),
+                     nb::cast<std::string>(nb::str(e.value())));
+}
+
+class MapDecoder final : public Decoder {
+ public:
+  MapDecoder(DecoderPointer inner, std::string what, nb::dict map, TensorSpec output)
+      : inner_(std::move(inner)),
+        what_(std::move(what)),
+        result_(nb::cast<std::string>(map["result"])),
+        numpy_name_(nb::cast<std::string>(map["numpy"])),
+        fn_(std::make_unique<Held>(map["fn"])),
+        cost_(nb::cast<MapCost&>(map["cost"])),
+        keep_cost_(std::make_unique<Held>(map["cost"])),
+        output_(std::move(output)) {}
+
+  const TensorSpec& output() const override { return output_; }
+
+  Status run(Bytes value, Key draws, Slot& out) const override {
+    OwnSlot in(inner_->output().dtype);
+    HEADRACE_TRY(inner_->run(value, draws, in));
+    const Stopwatch waiting;
+    nb::gil_scoped_acquire gil;
+    cost_.gil_ns += waiting.ns();
+    const Stopwatch busy;
+    Status status;
+    try {
+      status = call(in, out);
+    } catch (nb::python_error& e) {
+      status = invalid("the function given to map() raised " + python_error(e));
+    }
+    ++cost_.calls;
+    cost_.busy_ns += busy.ns();
+    return status;
+  }
+
+ private:
+  nb::object argument(const OwnSlot& in) const {
+    if (what_ == "text") return to_str(in.buffer_->bytes());
+    if (what_ == "bytes") return to_bytes(in.buffer_->bytes());
+    nb::object array = to_array(in.buffer_, inner_->output().dtype, in.shape_, "numpy");
+    return what_ == "scalar" ? nb::object(array.attr("item")()) : array;
+  }
+
+  Status call(const OwnSlot& in, Slot& out) const {
+    nb::object result = fn_->get()(argument(in));
+    if (result_ == "text") result = result.attr("encode")("utf-8");
+    if (result_ != "array") {
+      char* data = nullptr;
+      Py_ssize_t size = 0;
+      if (PyBytes_AsStringAndSize(result.ptr(), &data, &size) != 0) throw nb::python_error();
+      return copy(as_bytes(std::string_view(data, static_cast<size_t>(size))), {size}, out);
+    }
+    nb::object array = nb::module_::import_("numpy").attr("ascontiguousarray")(result, numpy_name_.c_str());
+    std::vector<int64_t> shape;
+    for (nb::handle n : result.is_none() ? array.attr("shape") : nb::module_::import_("numpy").attr("shape")(result))
+      shape.push_back(nb::cast<int64_t>(n));
+    const nb::object raw = array.attr("tobytes")();
+    return copy(as_bytes(std::string_view(PyBytes_AS_STRING(raw.ptr()), nb::len(raw))), shape, out);
+  }
+
+  static Status copy(Bytes from, const std::vector<int64_t>& shape, Slot& out) {
+    HEADRACE_ASSIGN(const MutableBytes room, out.room(shape));
+    std::copy(from.begin(), from.end(), room.begin());
+    return {};
+  }
+
+  const DecoderPointer inner_;
+  const std::string what_, result_, numpy_name_;
+  const std::unique_ptr<Held> fn_;
+  MapCost& cost_;
+  const std::unique_ptr<Held> keep_cost_;
+  const TensorSpec output_;
+};
+
+TensorSpec output_of(const nb::dict& map) {
+  TensorSpec spec;
+  if (nb::cast<std::string>(map["result"]) != "array") return {DType::kU8, {kVaries}};
+  spec.dtype = parse_dtype(nb::cast<std::string>(map["dtype"]));
+  for (nb::handle n : map["shape"]) spec.shape.push_back(n.is_none() ? kVaries : nb::cast<int64_t>(n));
+  return spec;
+}
+
+}  // namespace
+
+std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string&, const std::string& what,
+                                                               nb::handle map) {
+  // Called while the GIL is held: the loader is made from Python.
+  auto held = std::make_shared<Held>(nb::borrow(map));
+  return [held, what](DecoderPointer inner) -> Result<DecoderPointer> {
+    nb::gil_scoped_acquire gil;
+    const auto d = nb::cast<nb::dict>(held->get());
+    return DecoderPointer(std::make_shared<MapDecoder>(std::move(inner), what, d, output_of(d)));
+  };
+}
+
+void bind_map(nb::module_& m) {
+  nb::class_<MapCost>(m, "MapCost")
+      .def(nb::init<>())
+      .def_prop_ro("calls", [](const MapCost& c) { return c.calls.load(); })
+      .def_prop_ro("busy_ns", [](const MapCost& c) { return c.busy_ns.load(); })
+      .def_prop_ro("gil_ns", [](const MapCost& c) { return c.gil_ns.load(); });
+}
+
+}  // namespace headrace::py

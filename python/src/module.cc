@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// headrace._core.  One bind_<area>() per file, listed here in dependency order.
+#include "errors.h"
+#include "map.h"
+
+namespace headrace::py {
+void bind_dataset(nanobind::module_& m);
+void bind_loader(nanobind::module_& m);
+void bind_tools(nanobind::module_& m);
+}  // namespace headrace::py
+
+NB_MODULE(_core, m) {
+  m.doc() = "headrace's engine.  Private: use the headrace package.";
+  headrace::py::bind_errors(m);
+  headrace::py::bind_map(m);
+  headrace::py::bind_dataset(m);
+  headrace::py::bind_loader(m);
+  headrace::py::bind_tools(m);
+}

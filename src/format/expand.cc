@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/expand.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "format/registry.h"
+#include "index/names.h"
+#include "index/sidecar.h"
+
+namespace headrace {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// The brace that closes the one at `open`; npos when none does.
+size_t closing_brace(std::string_view text, size_t open) {
+  int depth = 0;
+  for (size_t i = open; i < text.size(); ++i) {
+    if (text[i] == '{') ++depth;
+    if (text[i] == '}' && --depth == 0) return i;
+  }
+  return std::string_view::npos;
+}
+
+// "a,{b,c},d" at its top-level commas.
+Texts split_alternatives(std::string_view body) {
+  Texts out(1);
+  int depth = 0;
+  for (const char c : body) {
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (c == ',' && depth == 0)
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  return out;
+}
+
+bool parse_bound(std::string_view text, int64_t& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// "0000..0127": zero-padded when either bound starts with a zero.
+std::optional<Result<Texts>> expand_range(std::string_view body) {
+  const size_t dots = body.find("..");
+  if (dots == std::string_view::npos) return {};
+  const std::string_view low = body.substr(0, dots);
+  const std::string_view high = body.substr(dots + 2);
+  int64_t from = 0;
+  int64_t to = 0;
+  if (!parse_bound(low, from) || !parse_bound(high, to)) return {};
+  const auto padded = [](std::string_view s) { return s.size() > 1 && s[s[0] == '-' ? 1 : 0] == '0'; };
+  const size_t width = padded(low) || padded(high) ? std::max(low.size(), high.size()) : 0;
+  const uint64_t steps = from < to ? static_cast<uint64_t>(to) - static_cast<uint64_t>(from)
+                                   : static_cast<uint64_t>(from) - static_cast<uint64_t>(to);
+  if (steps >= kMaxShards) return Status(invalid(fmt::format("{{{}}} is more than {} names", body, kMaxShards)));
+  Texts out;
+  for (uint64_t i = 0; i <= steps; ++i) {
+    const int64_t n = from < to ? from + static_cast<int64_t>(i) : from - static_cast<int64_t>(i);
+    out.push_back(fmt::format("{:0{}}", n, width));
+  }
+  return out;
+}
+
+bool has_wildcard(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
+
+// One level of a glob: what lies in `folder` and matches.
+Status match_entries(const Store& store, const std::string& folder, const std::string& pattern, bool folders,
+                     Texts& out) {
+  HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store.list(folder.empty() ? "." : folder));
+  for (const FileInfo& entry : entries) {
+    const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
+    if (folders && !entry.is_folder) continue;
+    if (!folders && name.ends_with(kSidecarSuffix)) continue;
+    if (::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) != 0) continue;
+    out.push_back(folder.empty() ? name : (folder.ends_with('/') ? folder : folder + '/') + name);
+  }
+  return {};
+}
+
+// The shards in a folder, where it is a folder of shards.
+Texts shards_in(const std::vector<FileInfo>& entries) {
+  Texts out;
+  for (const Format* format : all_formats()) {
+    if (format->takes_folders) continue;
+    for (const FileInfo& entry : entries) {
+      const std::string_view name = std::string_view(entry.path).substr(entry.path.rfind('/') + 1);
+      if (entry.is_folder || name.starts_with('.')) continue;
+      const std::string lower = lower_case(name);
+      if (std::any_of(format->suffixes.begin(), format->suffixes.end(),
+                      [&lower](std::string_view suffix) { return lower.ends_with(suffix); }))
+        out.push_back(entry.path);
+    }
+    if (!out.empty()) break;
+  }
+  return out;
+}
+
+Status expand_one(const Store& store, const std::string& path, Texts& out) {
+  const Result<FileInfo> info = store.stat(path);
+  if (!info.ok() && has_wildcard(path)) {
+    HEADRACE_ASSIGN(const Texts matches, expand_glob(store, path));
+    out.insert(out.end(), matches.begin(), matches.end());
+    return {};
+  }
+  if (info.ok() && info.value().is_folder) {
+    HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store.list(path));
+    const Texts shards = shards_in(entries);
+    if (!shards.empty()) {
+      out.insert(out.end(), shards.begin(), shards.end());
+      return {};
+    }
+  }
+  out.push_back(path);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> expand_braces(const std::string& pattern) {
+  Texts heads{""};
+  std::string_view rest = pattern;
+  while (!rest.empty()) {
+    const size_t open = rest.find('{');
+    const size_t close = open == std::string_view::npos ? open : closing_brace(rest, open);
+    if (open != std::string_view::npos && close == std::string_view::npos)
+      return invalid(fmt::format("'{}' has a brace that is not closed", pattern));
+    for (std::string& head : heads) head += rest.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const std::string_view body = rest.substr(open + 1, close - open - 1);
+    Texts middles;
+    if (std::optional<Result<Texts>> range = expand_range(body)) {
+      HEADRACE_ASSIGN(middles, std::move(*range));
+    } else {
+      const Texts alternatives = split_alternatives(body);
+      for (const std::string& alternative : alternatives) {
+        HEADRACE_ASSIGN(const Texts inner, expand_braces(alternative));
+        middles.insert(middles.end(), inner.begin(), inner.end());
+      }
+      // "{x}" is no choice, and stays as it is in a shell too.
+      if (alternatives.size() == 1)
+        for (std::string& middle : middles) middle = '{' + middle + '}';
+    }
+    if (heads.size() * middles.size() > kMaxShards)
+      return invalid(fmt::format("'{}' is more than {} names", pattern, kMaxShards));
+    Texts longer;
+    longer.reserve(heads.size() * middles.size());
+    for (const std::string& head : heads)
+      for (const std::string& middle : middles) longer.push_back(head + middle);
+    heads = std::move(longer);
+    rest.remove_prefix(close + 1);
+  }
+  return heads;
+}
+
+Result<std::vector<std::string>> expand_glob(const Store& store, const std::string& pattern) {
+  Texts found{pattern.starts_with('/') ? "/" : ""};
+  for (size_t at = found[0].size(); at < pattern.size();) {
+    const size_t slash = std::min(pattern.find('/', at), pattern.size());
+    const std::string piece = pattern.substr(at, slash - at);
+    const bool last = slash == pattern.size();
+    Texts next;
+    for (const std::string& folder : found) {
+      if (!has_wildcard(piece))
+        next.push_back(folder.empty() ? piece : (folder.ends_with('/') ? folder : folder + '/') + piece);
+      else if (Status s = match_entries(store, folder, piece, !last, next); !s.ok() && found.size() == 1)
+        return s;  // among several folders, one may be without the next level
+    }
+    found = std::move(next);
+    at = slash + 1;
+  }
+  std::erase_if(found, [&store](const std::string& path) { return !store.stat(path).ok(); });
+  if (found.empty()) return not_found(fmt::format("nothing matches '{}'", pattern));
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Result<std::vector<std::string>> expand_urls(const Store& store, const std::vector<std::string>& urls) {
+  if (urls.empty()) return invalid("no data set is named");
+  Texts out;
+  for (const std::string& url : urls) {
+    HEADRACE_ASSIGN(const Texts paths, expand_braces(clean_path(url)));
+    // A long list is taken at its word: what is missing shows when it is opened.
+    if (paths.size() > 1 && !has_wildcard(paths.front())) {
+      out.insert(out.end(), paths.begin(), paths.end());
+      continue;
+    }
+    for (const std::string& path : paths) HEADRACE_TRY(expand_one(store, path, out));
+  }
+  if (out.size() > kMaxShards) return invalid(fmt::format("more than {} shards", kMaxShards));
+  return out;
+}
+
+std::string clean_path(std::string path) {
+  constexpr std::string_view kScheme = "file://";
+  if (path.starts_with(kScheme)) path.erase(0, kScheme.size());
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  // "." has no name to put a sidecar beside; its absolute form has.
+  const std::string_view last = std::string_view(path).substr(path.rfind('/') + 1);
+  if (last == "." || last == "..") {
+    std::error_code error;
+    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+    if (!error) return clean_path(absolute.lexically_normal().string());
+  }
+  return path;
+}
+
+std::string common_folder(const std::vector<std::string>& paths) {
+  if (paths.empty()) return {};
+  std::string_view common = paths.front();
+  common = common.substr(0, common.rfind('/') == std::string_view::npos ? 0 : common.rfind('/'));
+  for (const std::string& path : paths) {
+    while (!common.empty() && !(path.starts_with(common) && path.size() > common.size() && path[common.size()] == '/')) {
+      const size_t slash = common.rfind('/');
+      common = common.substr(0, slash == std::string_view::npos ? 0 : slash);
+    }
+  }
+  return std::string(common);
+}
+
+std::string name_urls(const std::vector<std::string>& urls) {
+  return urls.size() == 1 ? urls.front() : fmt::format("{} and {} more", urls.front(), urls.size() - 1);
+}
+
+std::vector<std::string> relative_names(const std::vector<std::string>& paths, bool has_files) {
+  if (paths.size() == 1 && has_files) return {""};
+  const std::string common = common_folder(paths);
+  std::vector<std::string> names;
+  names.reserve(paths.size());
+  for (const std::string& path : paths) names.push_back(common.empty() ? path : path.substr(common.size() + 1));
+  return names;
+}
+
+Status no_samples(const std::vector<std::string>& urls, const std::vector<std::string>& notices) {
+  std::string text = "there is no sample";
+  for (const std::string& notice : notices) text += "; " + notice;
+  return corrupt(text).in_file(name_urls(urls));
+}
+
+}  // namespace headrace

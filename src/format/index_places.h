@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where indexes are kept when they cannot lie beside the data, and who builds them
+// when several processes want them at once.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+
+namespace headrace {
+
+// A folder of this user's own for sidecars that cannot lie beside their shards:
+// $HEADRACE_CACHE; else headrace-<uid>, mode 0700, in $SLURM_TMPDIR, $TMPDIR or /tmp; the
+// home directory, which may have a quota, only when none of these can be written.  Made if
+// need be.  One that another user owns, or may write, is passed over.
+Result<std::string> cache_folder();
+// Like cache_folder(), but makes nothing; "" where there is none yet.
+std::string existing_cache_folder();
+
+// The sidecar of `shard` in a cache folder: its name after a hash of its absolute path.
+std::string cached_sidecar(const std::string& folder, const std::string& shard);
+
+// Held while indexes of `path` (a file or folder that is there) are built.  Another process
+// that asks waits, until the holder is done or gone, or `cancel` is set.  Locks the data
+// itself (flock), so that nothing is left behind; where the file system has no locks, nobody
+// waits.
+class BuildLock {
+ public:
+  static Result<std::unique_ptr<BuildLock>> acquire(const std::string& path, const std::atomic<bool>* cancel);
+  ~BuildLock();
+  BuildLock(const BuildLock&) = delete;
+  BuildLock& operator=(const BuildLock&) = delete;
+
+ private:
+  explicit BuildLock(int fd) : fd_(fd) {}
+  const int fd_;  // -1: no lock to be had
+};
+
+}  // namespace headrace

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lists of files: a path and some values a row.  Each reader goes over the rows of
+// the list's bytes; index_list() goes over them twice, first for the kinds of the
+// columns, then for the part.  Every problem names the line.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "format/format.h"
+
+namespace headrace {
+
+struct Cell {
+  // In order of generality: a column's kind is the highest that it holds.
+  enum class Type : uint8_t { kInt, kFloat, kText, kJson };
+  std::string_view column;
+  Type type = Type::kInt;
+  int64_t integer = 0;     // kInt
+  double number = 0;       // kInt, kFloat
+  std::string_view text;   // as it was written; of a pickled number: empty
+};
+
+struct ListRow {
+  uint64_t line = 0;  // from 1; of a pickle: the number of the entry
+  std::string_view path;
+  std::span<const Cell> cells;  // those that are there; a column may come several times
+};
+
+// Views are valid during the call.
+using RowFunction = std::function<Status(const ListRow&)>;
+
+Status read_text_list(Bytes list, const RowFunction& row);
+Status read_csv(Bytes list, char separator, const RowFunction& row);
+Status read_jsonl(Bytes list, const RowFunction& row);
+Status read_pickle(Bytes list, const RowFunction& row);
+
+// The column that holds the path, of those named: path, file, filename or image, else the first.
+size_t path_column(std::span<const std::string_view> names);
+
+// Int, float or text, by what `text` looks like.
+Cell make_cell(std::string_view column, std::string_view text);
+
+Result<PartPointer> index_list(const ShardInput& shard);
+bool sniff_list(Bytes head);
+
+inline constexpr std::string_view kListSuffixes[] = {".txt", ".list",  ".csv", ".tsv",   ".jsonl",
+                                                     ".ndjson", ".pkl", ".pickle"};
+
+}  // namespace headrace

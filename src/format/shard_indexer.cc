@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/shard_indexer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "format/index_places.h"
+#include "format/parallel.h"
+#include "index/sidecar.h"
+
+namespace headrace {
+namespace {
+
+// Threads that stat and read sidecars wait more than they compute.
+constexpr unsigned kWaitingThreads = 16;
+constexpr size_t kWorthThreads = 64;
+
+unsigned waiting_threads(size_t shards) { return shards < kWorthThreads ? 1 : kWaitingThreads; }
+
+}  // namespace
+
+ShardIndexer::ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions& options)
+    : store_(std::move(store)),
+      options_(options),
+      threads_(options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency())),
+      cache_(options.keep_sidecars ? existing_cache_folder() : std::string()) {}
+
+Result<std::vector<FileInfo>> ShardIndexer::stat_all(const std::vector<std::string>& paths) const {
+  std::vector<FileInfo> infos(paths.size());
+  HEADRACE_TRY(parallel_for(paths.size(), waiting_threads(paths.size()), [&](size_t i) -> Status {
+    HEADRACE_ASSIGN(infos[i], store_->stat(paths[i]));
+    return {};
+  }));
+  return infos;
+}
+
+uint64_t ShardIndexer::memory_left() const {
+  const uint64_t used = memory_used_.load();
+  return used < options_.memory_bytes ? options_.memory_bytes - used : 0;
+}
+
+PartPointer ShardIndexer::find_kept(const FileInfo& shard) {
+  if (!options_.keep_sidecars) return nullptr;
+  Result<PartPointer> part = read_sidecar(store_, sidecar_path(shard.path), shard, memory_left());
+  if (!part.ok() && !cache_.empty())
+    part = read_sidecar(store_, cached_sidecar(cache_, shard.path), shard, memory_left());
+  if (!part.ok()) return nullptr;
+  memory_used_ += part.value()->bytes().size();
+  return part.value();
+}
+
+Status ShardIndexer::find_all_kept(const std::vector<FileInfo>& shards, std::vector<PartPointer>& parts) {
+  return parallel_for(shards.size(), waiting_threads(shards.size()), [&](size_t i) {
+    if (parts[i] == nullptr) parts[i] = find_kept(shards[i]);
+    return Status();
+  });
+}
+
+Result<PartPointer> ShardIndexer::make(const FileInfo& shard, unsigned threads) const {
+  const Format* format = nullptr;
+  if (!options_.format.empty()) {
+    HEADRACE_ASSIGN(format, find_format(options_.format));
+  } else if (shard.is_folder) {
+    HEADRACE_ASSIGN(format, find_format("files"));
+  } else {
+    Buffer head;
+    if (shard.bytes > 0)
+      HEADRACE_TRY(store_->read_at(shard.path, 0, std::min<uint64_t>(kSniffBytes, shard.bytes), head));
+    HEADRACE_ASSIGN(format, guess_format(head.bytes(), shard.path));
+  }
+  if (shard.is_folder && !format->takes_folders)
+    return invalid(fmt::format("is a folder; {} is a format of files", format->name)).in_file(shard.path);
+  Result<PartPointer> part = format->index({*store_, shard, threads, options_.cancel});
+  if (!part.ok()) return part.status().in_file(shard.path);
+  return part;
+}
+
+void ShardIndexer::note_once(std::string text) {
+  MutexLock lock(mu_);
+  if (notices_.empty()) notices_.push_back(std::move(text));
+}
+
+std::vector<std::string> ShardIndexer::notices() const {
+  MutexLock lock(mu_);
+  return notices_;
+}
+
+void ShardIndexer::keep(const FileInfo& shard, PartPointer& part) {
+  if (!options_.keep_sidecars) return;
+  std::string path = sidecar_path(shard.path);
+  if (const Status beside = write_sidecar(path, *part); !beside.ok()) {
+    const Result<std::string> cache = cache_folder();
+    Status cached = cache.status();
+    if (cache.ok()) {
+      path = cached_sidecar(cache.value(), shard.path);
+      cached = write_sidecar(path, *part);
+    }
+    if (!cached.ok()) {
+      note_once(fmt::format("the index cannot be kept ({}; {}): it is built at every start", beside.text(),
+                            cached.text()));
+      return;
+    }
+    note_once(fmt::format("the index cannot lie beside the data ({}): it is kept in {}", beside.text(), cache.value()));
+  }
+  if (part->bytes().size() > memory_left()) {
+    // Kept on disk now: what exceeds the memory allowed is read from there by groups.
+    if (Result<PartPointer> lean = Part::open(store_, path, 0, part->total_bytes()); lean.ok()) part = lean.value();
+  }
+  memory_used_ += part->bytes().size();
+}
+
+Status ShardIndexer::make_missing(const std::vector<FileInfo>& shards, std::vector<PartPointer>& parts) {
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < shards.size(); ++i)
+    if (parts[i] == nullptr) missing.push_back(i);
+  Mutex mu;
+  IndexProgress progress{.shards = missing.size()};
+  const auto inside = static_cast<unsigned>(std::max<size_t>(1, threads_ / std::max<size_t>(1, missing.size())));
+  return parallel_for(missing.size(), threads_, [&](size_t m) -> Status {
+    const size_t i = missing[m];
+    if (options_.cancel != nullptr && options_.cancel->load()) return cancelled("indexing was cancelled");
+    HEADRACE_ASSIGN(parts[i], make(shards[i], inside));
+    const uint64_t samples = parts[i]->head().samples;
+    keep(shards[i], parts[i]);
+    MutexLock lock(mu);
+    ++progress.shards_done;
+    progress.samples += samples;
+    if (options_.progress) options_.progress(progress);
+    return {};
+  });
+}
+
+}  // namespace headrace

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/dataset.h"
+
+#include <fmt/format.h>
+
+#include "base/guard.h"
+#include "base/mutex.h"
+#include "engine/gather.h"
+
+namespace headrace {
+namespace {
+
+constexpr uint64_t kKeepUnits = 256 << 20;  // opened units kept for the next sample
+
+// Counts down to zero; wait() returns then.  Thread-safe.
+class Latch {
+ public:
+  explicit Latch(size_t count) : count_(count) {}
+  void down() {
+    MutexLock lock(mu_);
+    if (--count_ == 0) zero_.notify_all();
+  }
+  void wait() {
+    MutexLock lock(mu_);
+    while (count_ > 0) zero_.wait(mu_);
+  }
+
+ private:
+  Mutex mu_;
+  CondVar zero_;
+  size_t count_ HEADRACE_GUARDED_BY(mu_);
+};
+
+// Reads and opens a unit in this thread, for everyone who waits for it.
+void read_unit(const std::shared_ptr<SharedUnit>& unit, UnitCache& units) {
+  const Unit& u = unit->unit;
+  unit->status = unit->source->store().read_at(unit->path, u.offset, u.stored_bytes, unit->stored);
+  if (unit->status.ok() && u.opening != 0)
+    unit->status = guard([&] { return unit->source->open_unit(u, unit->stored.bytes(), unit->opened); });
+  units.finish(unit);
+}
+
+void read_now(Gather& gather, UnitCache& units) {
+  std::vector<Range>& ranges = gather.ranges();
+  Latch latch(ranges.size() + gather.shared_units().size());
+  for (const auto& unit : gather.shared_units()) {
+    bool must_read = false;
+    const bool later = units.when_ready(unit, must_read, [&latch] { latch.down(); });
+    if (must_read) read_unit(unit, units);
+    if (!later) latch.down();
+  }
+  std::vector<ReadRequest> reads;
+  for (Range& range : ranges)
+    reads.push_back({range.path, range.offset, range.length, &range.bytes, [&](Status status) {
+                       range.status = std::move(status);
+                       latch.down();
+                     }});
+  if (!ranges.empty()) ranges.front().source->store().read(reads);
+  latch.wait();
+}
+
+Status decode_value(const ColumnWork& work, const Gather& gather, size_t field, Key draws, Slot& slot) {
+  if (!work.decoder) {
+    const Bytes key = as_bytes(gather.key(0));
+    const int64_t length = static_cast<int64_t>(key.size());
+    HEADRACE_ASSIGN(const MutableBytes room, slot.room({&length, 1}));
+    std::copy(key.begin(), key.end(), room.begin());
+    return {};
+  }
+  if (gather.values(0, field) > 1)
+    return unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted", gather.values(0, field),
+                                   work.spec.name));
+  HEADRACE_ASSIGN(const Bytes value, gather.value(0, field));
+  if (Status s = work.decoder->run(value, draws, slot); !s.ok())
+    return gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), 0, field);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> Dataset::make(std::shared_ptr<const Source> source,
+                                               std::vector<FieldRequest> requests) {
+  const bool as_they_lie = requests.empty();
+  if (as_they_lie) requests = fields_as_they_lie(source->schema());
+  std::unique_ptr<Dataset> out(new Dataset(std::move(source), std::move(requests), as_they_lie));
+  for (FieldRequest request : out->requests_) {
+    // One sample at a time: any shape will do.
+    if (!request.packing) request.packing = Packing::kList;
+    HEADRACE_ASSIGN(ColumnWork work, make_column(request, *out->source_));
+    work.spec.packing = Packing::kList;
+    out->want_key_ = out->want_key_ || !work.decoder;
+    out->columns_.push_back(std::move(work));
+  }
+  HEADRACE_ASSIGN(out->fields_, find_fields(out->requests_, *out->source_));
+  out->pool_ = BufferPool::make(0);
+  return out;
+}
+
+Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
+  if (sample >= size()) return invalid(fmt::format("there is no sample {}; the data set has {}", sample, size()));
+  const Key draws = Key(0).with(uint64_t{0}).with(uint64_t{0}).with(sample);
+  const auto explain = [&](const Status& s) { return s.of_sample(sample, source_->key(sample)); };
+  Gather gather;
+  if (Status s = gather.add(*source_, sample, fields_, draws, want_key_); !s.ok()) return explain(s);
+  gather.plan_reads({}, &units_);
+  read_now(gather, units_);
+  std::vector<SampleValue> out(columns_.size());
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    const ColumnWork& work = columns_[c];
+    if (work.decoder && gather.values(0, c) == 0) {
+      if (as_they_lie_) continue;
+      return explain(corrupt(fmt::format("the sample has no field '{}'", requests_[c].field)));
+    }
+    ColumnBuilder builder(work.spec, 1, *pool_);
+    ColumnSlot slot(builder, 0);
+    if (Status s = guard([&] { return decode_value(work, gather, c, draws, slot); }); !s.ok()) return explain(s);
+    Column column = builder.finish();
+    out[c] = {true, column.dtype, std::move(column.shapes[0]), std::move(column.items[0])};
+  }
+  gather.clear();
+  if (units_.bytes() > kKeepUnits) units_.evict(units_.bytes() - kKeepUnits);
+  return out;
+}
+
+}  // namespace headrace

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/field.h"
+
+#include <fmt/format.h>
+
+namespace headrace {
+namespace {
+
+constexpr int64_t kAnyLength[] = {kVaries};
+
+std::string_view what_of(const Field& field) {
+  switch (field.kind) {
+    case Kind::kInt:
+    case Kind::kFloat:
+      return "scalar";
+    case Kind::kText:
+    case Kind::kJson:
+      return "text";
+    default:
+      return "bytes";
+  }
+}
+
+Stored stored_as(const Field& field) {
+  if (field.storage != Storage::kInline) return Stored::kBytes;
+  if (field.kind == Kind::kInt) return Stored::kInlineInt;
+  return field.kind == Kind::kFloat ? Stored::kInlineFloat : Stored::kBytes;
+}
+
+Result<Packing> choose_packing(const FieldRequest& request, const TensorSpec& value) {
+  if (request.packing) {
+    if (*request.packing == Packing::kDense && !value.is_fixed())
+      return invalid(fmt::format("field '{}': values of shape {} cannot be dense", request.output, value.text()));
+    return *request.packing;
+  }
+  if (value.is_fixed() || request.what != "image") return default_packing(value);
+  return invalid(
+      fmt::format("field '{}': pictures of different sizes do not fit into one batch ({}); add .resize((h, w)), "
+                  ".random_resized_crop(s) or .center_crop(s), or ask for .list(), .padded() or .ragged()",
+                  request.output, value.text()));
+}
+
+}  // namespace
+
+Result<uint32_t> find_field(const Schema& schema, const std::string& name) {
+  std::vector<std::string_view> names;
+  std::string known;
+  for (uint32_t f = 0; f < schema.size(); ++f) {
+    if (schema[f].name == name) return f;
+    names.push_back(schema[f].name);
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", schema[f].name, kind_name(schema[f].kind));
+  }
+  const std::string_view near = nearest_name(name, names);
+  return invalid(fmt::format("there is no field '{}' in the data; it has {}{}", name, known,
+                             near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+}
+
+std::vector<FieldRequest> fields_as_they_lie(const Schema& schema) {
+  std::vector<FieldRequest> out;
+  for (const Field& field : schema)
+    out.push_back({.output = field.name, .field = field.name, .what = std::string(what_of(field))});
+  return out;
+}
+
+Result<ColumnWork> make_column(const FieldRequest& request, const Source& source) {
+  ColumnWork work;
+  work.spec.name = request.output;
+  if (request.what == "key") {
+    work.spec.value = {DType::kU8, {std::begin(kAnyLength), std::end(kAnyLength)}};
+    work.spec.packing = Packing::kList;
+    return work;
+  }
+  const auto found = find_field(source.schema(), request.field);
+  if (!found.ok()) return found.status().with(fmt::format("field '{}'", request.output));
+  const Field& field = source.schema()[found.value()];
+  HEADRACE_ASSIGN(work.decoder, make_decoder({.name = request.output,
+                                              .what = request.what,
+                                              .options = request.options,
+                                              .steps = request.steps,
+                                              .stored = stored_as(field)}));
+  if (request.then) {
+    HEADRACE_ASSIGN(work.decoder, request.then(std::move(work.decoder)));
+  }
+  work.spec.value = work.decoder->output();
+  HEADRACE_ASSIGN(work.spec.packing, choose_packing(request, work.spec.value));
+  return work;
+}
+
+Result<std::vector<uint32_t>> find_fields(const std::vector<FieldRequest>& requests, const Source& source) {
+  std::vector<uint32_t> out;
+  for (const FieldRequest& r : requests) {
+    if (r.what == "key") {
+      out.push_back(0);
+      continue;
+    }
+    const auto found = find_field(source.schema(), r.field);
+    if (!found.ok()) return found.status().with(fmt::format("field '{}'", r.output));
+    out.push_back(found.value());
+  }
+  return out;
+}
+
+}  // namespace headrace

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a user asks of a field, and what it becomes for a given source.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "index/source.h"
+#include "transform/program.h"
+
+namespace headrace {
+
+using DecoderPointer = std::shared_ptr<const Decoder>;
+
+struct FieldRequest {
+  std::string output;  // the name in the batch
+  std::string field;   // the name in the data; unused for the key
+  std::string what;    // "image", "scalar", "text", "bytes", "key"
+  Params options;
+  std::vector<Step> steps;
+  std::optional<Packing> packing;  // unset: dense where the shape is fixed, list for text and bytes
+  // Python functions: makes a decoder that goes on where this one ends.
+  std::function<Result<DecoderPointer>(DecoderPointer)> then;
+};
+
+// The number of a field in a schema.  Unknown: lists what there is, and the nearest name.
+Result<uint32_t> find_field(const Schema& schema, const std::string& name);
+
+// What `hr.open(source)` without fields gives: media as bytes, scalars and text as such.
+std::vector<FieldRequest> fields_as_they_lie(const Schema& schema);
+
+// Checks everything that can be known before data moves.
+Result<ColumnWork> make_column(const FieldRequest& request, const Source& source);
+
+// The fields of the source's schema that the requests name, in order; 0 for keys.
+Result<std::vector<uint32_t>> find_fields(const std::vector<FieldRequest>& requests, const Source& source);
+
+}  // namespace headrace

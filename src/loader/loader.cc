@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/machine.h"
+
+namespace headrace {
+namespace {
+
+// From a plan, step by step, through one epoch or several.
+class PlanFeed final : public Feed {
+ public:
+  PlanFeed(std::unique_ptr<Plan> plan, PlanPosition from, uint64_t until)
+      : plan_(std::move(plan)), at_(from), until_(until) {}
+
+  Result<bool> next(FeedStep& out) override {
+    if (plan_->steps_from(at_.g) == 0) at_ = {at_.epoch + 1, 0};
+    if (at_.epoch >= until_ || plan_->steps_from(at_.g) == 0) return false;
+    HEADRACE_ASSIGN(const uint64_t g, plan_->step(at_.epoch, at_.g, slots_));
+    for (const PlanSlot& s : slots_) out.tasks.push_back({s.source, s.sample, s.epoch, s.position, s.valid});
+    at_.g = g;
+    const bool last = plan_->steps_from(g) == 0;
+    out.after = last ? Position{at_.epoch + 1, 0, true} : Position{at_.epoch, g, false};
+    return true;
+  }
+
+  bool substitute(const Task& task, uint64_t attempt, Task& out) override {
+    const auto found = plan_->substitute({task.source, task.sample, task.epoch, task.position, task.valid}, attempt);
+    if (!found) return false;
+    out = {found->source, found->sample, found->epoch, found->position, found->valid};
+    return true;
+  }
+
+ private:
+  const std::unique_ptr<Plan> plan_;
+  PlanPosition at_;
+  const uint64_t until_;
+  std::vector<PlanSlot> slots_;
+};
+
+Result<PlanSource> plan_source(const LoaderSource& s) {
+  const Blocks& blocks = s.source->blocks();
+  HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(blocks.samples));
+  return PlanSource{s.name, s.source->fingerprint().hex(), std::make_shared<const BlockTree>(std::move(tree)),
+                    blocks.bytes};
+}
+
+// Enough batches to keep every thread busy while the consumer takes one.
+size_t batches_ahead(uint64_t batch, int threads) {
+  const uint64_t slots = 8 * static_cast<uint64_t>(threads);
+  return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 2, 3, 64));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources, std::vector<FieldRequest> requests,
+                                             LoaderOptions options) {
+  if (sources.empty()) return invalid("there is no source");
+  std::unique_ptr<Loader> out(new Loader);
+  out->sources_ = std::move(sources);
+  out->plan_options_ = options.plan;
+  if (requests.empty()) requests = fields_as_they_lie(out->sources_.front().source->schema());
+  for (const FieldRequest& r : requests) {
+    HEADRACE_ASSIGN(ColumnWork work, make_column(r, *out->sources_.front().source));
+    out->columns_.push_back(std::move(work));
+  }
+  for (const LoaderSource& s : out->sources_) {
+    HEADRACE_ASSIGN(PlanSource plan, plan_source(s));
+    out->plan_sources_.push_back(std::move(plan));
+    HEADRACE_ASSIGN(auto fields, find_fields(requests, *s.source));
+    const uint64_t id = s.name.empty() ? 0 : Key(0).with(s.name).value();
+    out->works_.push_back({s.source, id, std::move(fields)});
+  }
+  HEADRACE_ASSIGN(out->plan_, Plan::make(out->plan_sources_, options.plan));
+  if (out->steps_in_epoch() == 0)
+    return invalid(fmt::format("an epoch has no batch: {} samples, {} in a global batch, and tail=\"drop\"; make the "
+                               "batch smaller or say tail=\"keep\" or tail=\"pad\"",
+                               out->epoch_length(), options.plan.cut.batch));
+  HEADRACE_TRY(out->settle_engine(options));
+  out->engine_ = std::make_unique<Engine>(out->works_, out->columns_, out->engine_options_);
+  return out;
+}
+
+Status Loader::settle_engine(const LoaderOptions& options) {
+  const int ranks = std::max(1, options.local_ranks);
+  EngineOptions& e = engine_options_;
+  e.compute_threads = options.threads > 0 ? options.threads : std::max(1, usable_cpus() / ranks);
+  e.io_threads = std::clamp(e.compute_threads, 4, 16);
+  e.memory_budget_bytes = options.memory_budget_bytes;
+  if (e.memory_budget_bytes == 0)
+    e.memory_budget_bytes =
+        std::min(usable_memory_bytes() / 4 / static_cast<uint64_t>(ranks), uint64_t{8} << 30);
+  const StepCut& cut = options.plan.cut;
+  e.batches_ahead = batches_ahead(cut.batch / cut.world, e.compute_threads);
+  e.seed = options.plan.seed;
+  e.bad_samples = options.bad_samples;
+  e.read_runs = options.read_runs;
+  for (const LoaderSource& s : sources_) e.read_runs = e.read_runs || s.source->store().prefers_runs();
+  if (!e.read_runs) return {};
+  // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
+  const PlanState state = plan_->state({});
+  uint64_t held = 0;
+  for (size_t k = 0; k < sources_.size() && state.mode == OrderMode::kPool; ++k) {
+    const uint64_t mean = plan_sources_[k].bytes / std::max<uint64_t>(1, sources_[k].source->size());
+    held += (state.lanes + cut.world - 1) / cut.world * state.pools[k] * mean;
+  }
+  if (state.mode == OrderMode::kGlobal || held > e.memory_budget_bytes / 2) {
+    e.read_runs = false;
+    notes_.push_back(fmt::format("reading single samples instead of whole runs: the pools of this rank take {} MiB of a "
+                                 "memory budget of {} MiB",
+                                 held >> 20, e.memory_budget_bytes >> 20));
+  }
+  return {};
+}
+
+Status Loader::begin(PlanPosition from, bool run_on, uint64_t until) {
+  HEADRACE_ASSIGN(auto plan, Plan::resume(plan_sources_, plan_options_, plan_->state(from)));
+  HEADRACE_TRY(engine_->start(std::make_unique<PlanFeed>(std::move(plan), from, run_on ? until : from.epoch + 1)));
+  running_ = true;
+  ahead_ = from;
+  return {};
+}
+
+Result<Engine::Next> Loader::next(std::unique_ptr<Batch>& out, int timeout_ms) {
+  auto what = engine_->next(out, timeout_ms);
+  if (!what.ok() || what.value() == Engine::Next::kEnd) running_ = false;
+  if (what.ok() && what.value() == Engine::Next::kBatch) ahead_ = {out->after.epoch, out->after.g};
+  return what;
+}
+
+void Loader::stop() {
+  engine_->stop();
+  running_ = false;
+}
+
+Status Loader::load(const PlanState& state) {
+  HEADRACE_ASSIGN(auto plan, Plan::resume(plan_sources_, plan_options_, state));
+  stop();
+  plan_ = std::move(plan);
+  if (engine_options_.seed != state.seed) {
+    // The draws of the augmentations follow the state's seed too.
+    engine_options_.seed = state.seed;
+    engine_ = std::make_unique<Engine>(works_, columns_, engine_options_);
+  }
+  return {};
+}
+
+Status Loader::set_weights(const std::vector<double>& weights, uint64_t draw) {
+  HEADRACE_TRY(plan_->set_weights(weights, draw));
+  return {};
+}
+
+}  // namespace headrace

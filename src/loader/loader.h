@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loader: a plan over one or several sources, fed through an engine.  The only place
+// that knows all the boxes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "loader/field.h"
+#include "plan/plan.h"
+
+namespace headrace {
+
+struct LoaderSource {
+  std::string name;  // of a mixture; "" for a single source
+  std::shared_ptr<const Source> source;
+};
+
+struct LoaderOptions {
+  PlanOptions plan;
+  int threads = 0;                 // compute threads; 0: the usable CPUs over local_ranks
+  uint64_t memory_budget_bytes = 0;  // 0: a quarter of the usable memory over local_ranks, at most 8 GiB
+  int local_ranks = 1;             // ranks that share this node and this affinity mask
+  BadSamples bad_samples;
+  bool read_runs = false;          // also where the store prefers them
+};
+
+// begin(), next(), load() by one consumer at a time; the rest from any thread.
+class Loader {
+ public:
+  static Result<std::unique_ptr<Loader>> make(std::vector<LoaderSource> sources,
+                                              std::vector<FieldRequest> requests, LoaderOptions options);
+
+  uint64_t epoch_length() const { return plan_->epoch_length(); }
+  uint64_t steps_in_epoch() const { return plan_->steps_in_epoch(); }
+  uint64_t steps_from(uint64_t g) const { return plan_->steps_from(g); }
+
+  // Starts to deliver from (epoch, g).  `run_on`: prepares the next epoch while the end of
+  // this one is consumed, up to (not including) epoch `until`.
+  Status begin(PlanPosition from, bool run_on, uint64_t until);
+  // Whether the running feed comes next to (epoch, 0): then begin() is not needed.
+  bool continues_with(uint64_t epoch) const { return running_ && ahead_ == PlanPosition{epoch, 0}; }
+  Result<Engine::Next> next(std::unique_ptr<Batch>& out, int timeout_ms);
+  void stop();
+
+  // The state at a position.  load() makes the order of a state this loader's own.
+  PlanState state(PlanPosition at) const { return plan_->state(at); }
+  Status load(const PlanState& state);
+  // (epoch, g), or the start of the next epoch when this one has no further step.
+  PlanPosition settle(PlanPosition at) const { return plan_->settle(at); }
+  Status set_weights(const std::vector<double>& weights, uint64_t draw);
+  std::vector<std::string> differences() const { return plan_->differences(); }
+  Hash128 plan_id() const { return plan_->plan_id(); }
+  std::string fingerprint() const { return plan_->state({}).fingerprint; }
+
+  const std::vector<ColumnWork>& columns() const { return columns_; }
+  const EngineOptions& engine_options() const { return engine_options_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  EngineStats stats() const { return engine_->stats(); }
+  std::vector<Quarantined> quarantine() const { return engine_->quarantine(); }
+
+ private:
+  Loader() = default;
+  Status settle_engine(const LoaderOptions& options);
+
+  std::vector<LoaderSource> sources_;
+  std::vector<PlanSource> plan_sources_;
+  PlanOptions plan_options_;
+  std::unique_ptr<Plan> plan_;  // lengths and states; feeds look up in copies of their own
+  std::vector<ColumnWork> columns_;
+  std::vector<SourceWork> works_;
+  EngineOptions engine_options_;
+  std::vector<std::string> notes_;
+  bool running_ = false;
+  PlanPosition ahead_;  // where the running feed stands, as delivered
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace headrace
