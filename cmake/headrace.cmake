@@ -185,5 +185,7 @@ function(headrace_python_module)
   get_property(folders GLOBAL PROPERTY headrace_folders)
   list(TRANSFORM folders PREPEND headrace_ OUTPUT_VARIABLE libraries)
   target_link_libraries(_core PRIVATE ${libraries})
+  # Not our code, not our warnings.
+  target_include_directories(_core SYSTEM PRIVATE "${NB_DIR}/include" ${Python_INCLUDE_DIRS})
   install(TARGETS _core LIBRARY DESTINATION headrace)
 endfunction()

@@ -164,10 +164,10 @@ class Loader:
 
     @staticmethod
     def _need_torch() -> None:
-        import importlib.util
-
-        if importlib.util.find_spec("torch") is None:
-            raise UsageError('output="torch" needs PyTorch, which is not installed; say output="numpy" or "jax"')
+        try:
+            import torch  # noqa: F401 - here, not at the first batch
+        except ImportError:
+            raise UsageError('output="torch" needs PyTorch, which is not installed; say output="numpy" or "jax"') from None
 
     def _global_batch(self, batch: int | None, total: int | None) -> int:
         if (batch is None) == (total is None):

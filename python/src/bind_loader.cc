@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "convert.h"
@@ -121,6 +122,16 @@ nb::object column_of(const RawBatch& raw, size_t c, const std::string& as, const
   return items_of(column, as == "array" ? framework : as);
 }
 
+template <typename F>
+void without_gil(F work) {
+  Status status;
+  {
+    nb::gil_scoped_release release;
+    status = work();
+  }
+  check(status);
+}
+
 nb::object next_batch(Loader& loader) {
   while (true) {
     auto raw = std::make_unique<RawBatch>();
@@ -215,11 +226,24 @@ LoaderOptions loader_options(const nb::dict& d) {
   return o;
 }
 
-std::unique_ptr<Loader> make_loader(const std::vector<std::pair<std::string, SourceHandle*>>& sources,
+// Joins the threads without the GIL: one of them may be waiting for it.
+struct PyLoader {
+  std::unique_ptr<Loader> loader;
+  explicit PyLoader(std::unique_ptr<Loader> l) : loader(std::move(l)) {}
+  ~PyLoader() {
+    nb::gil_scoped_release release;
+    loader.reset();
+  }
+  PyLoader(const PyLoader&) = delete;
+  PyLoader& operator=(const PyLoader&) = delete;
+};
+
+std::unique_ptr<PyLoader> make_loader(const std::vector<std::pair<std::string, SourceHandle*>>& sources,
                                     nb::handle fields, const nb::dict& options) {
   std::vector<LoaderSource> list;
   for (const auto& [name, handle] : sources) list.push_back({name, handle->source});
-  return unwrap(Loader::make(std::move(list), field_requests(fields), loader_options(options)));
+  return std::make_unique<PyLoader>(
+      unwrap(Loader::make(std::move(list), field_requests(fields), loader_options(options))));
 }
 
 }  // namespace
@@ -243,52 +267,45 @@ void bind_loader(nb::module_& m) {
                    })
       .def("column", &column_of);
 
-  nb::class_<Loader>(m, "Loader")
+  nb::class_<PyLoader>(m, "Loader")
       .def_static("make", &make_loader)
-      .def_prop_ro("epoch_length", &Loader::epoch_length)
-      .def_prop_ro("steps_in_epoch", &Loader::steps_in_epoch)
-      .def("steps_from", &Loader::steps_from)
+      .def_prop_ro("epoch_length", [](const PyLoader& l) { return l.loader->epoch_length(); })
+      .def_prop_ro("steps_in_epoch", [](const PyLoader& l) { return l.loader->steps_in_epoch(); })
+      .def("steps_from", [](const PyLoader& l, uint64_t g) { return l.loader->steps_from(g); })
       .def("begin",
-           [](Loader& l, uint64_t epoch, uint64_t g, bool run_on, uint64_t until) {
-             Status status;
-             {
-               nb::gil_scoped_release release;
-               status = l.begin({epoch, g}, run_on, until);
-             }
-             check(status);
+           [](PyLoader& l, uint64_t epoch, uint64_t g, bool run_on, uint64_t until) {
+             without_gil([&] { return l.loader->begin({epoch, g}, run_on, until); });
            })
-      .def("continues_with", &Loader::continues_with)
-      .def("next", &next_batch)
-      .def("stop", &Loader::stop, nb::call_guard<nb::gil_scoped_release>())
-      .def("state", [](const Loader& l, uint64_t epoch, uint64_t g) { return state_to_dict(l.state({epoch, g})); })
+      .def("continues_with", [](const PyLoader& l, uint64_t epoch) { return l.loader->continues_with(epoch); })
+      .def("next", [](PyLoader& l) { return next_batch(*l.loader); })
+      .def("stop", [](PyLoader& l) { l.loader->stop(); }, nb::call_guard<nb::gil_scoped_release>())
+      .def("state",
+           [](const PyLoader& l, uint64_t epoch, uint64_t g) { return state_to_dict(l.loader->state({epoch, g})); })
       .def("load",
-           [](Loader& l, const nb::dict& state) {
-             const PlanState s = dict_to_state(state);
-             Status status;
-             {
-               nb::gil_scoped_release release;
-               status = l.load(s);
-             }
-             check(status);
+           [](PyLoader& l, const nb::dict& d) {
+             const PlanState state = dict_to_state(d);
+             without_gil([&] { return l.loader->load(state); });
            })
       .def("settle",
-           [](const Loader& l, uint64_t epoch, uint64_t g) {
-             const PlanPosition at = l.settle({epoch, g});
+           [](const PyLoader& l, uint64_t epoch, uint64_t g) {
+             const PlanPosition at = l.loader->settle({epoch, g});
              return std::pair(at.epoch, at.g);
            })
-      .def("set_weights", [](Loader& l, const std::vector<double>& w, uint64_t draw) { check(l.set_weights(w, draw)); })
-      .def("differences", &Loader::differences)
-      .def("plan_id", [](const Loader& l) { return l.plan_id().hex(); })
-      .def("fingerprint", &Loader::fingerprint)
-      .def("notes", &Loader::notes)
+      .def("set_weights",
+           [](PyLoader& l, const std::vector<double>& w, uint64_t draw) { check(l.loader->set_weights(w, draw)); })
+      .def("differences", [](const PyLoader& l) { return l.loader->differences(); })
+      .def("plan_id", [](const PyLoader& l) { return l.loader->plan_id().hex(); })
+      .def("fingerprint", [](const PyLoader& l) { return l.loader->fingerprint(); })
+      .def("notes", [](const PyLoader& l) { return l.loader->notes(); })
       .def("outputs",
-           [](const Loader& l) {
+           [](const PyLoader& l) {
              nb::list out;
-             for (const ColumnWork& c : l.columns()) out.append(nb::make_tuple(c.spec.name, c.spec.value.text()));
+             for (const ColumnWork& c : l.loader->columns())
+               out.append(nb::make_tuple(c.spec.name, c.spec.value.text()));
              return out;
            })
-      .def("stats", &stats)
-      .def("quarantine", &quarantine);
+      .def("stats", [](const PyLoader& l) { return stats(*l.loader); })
+      .def("quarantine", [](const PyLoader& l) { return quarantine(*l.loader); });
 }
 
 }  // namespace headrace::py

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A source as Python holds it.
+// What Python holds of the core's objects.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,19 @@
 
 namespace headrace::py {
 
+struct ShardSummary {
+  std::string name;
+  uint64_t bytes = 0;
+  uint64_t samples = 0;
+};
+
 struct SourceHandle {
   std::shared_ptr<const Source> source;
   std::string format;
   std::vector<std::string> notices;  // what the user should hear once
-  bool index_built = false;          // and not found ready
-  uint64_t shards = 0;
+  std::vector<std::string> classes;  // names of the class numbers, of class folders
+  std::vector<ShardSummary> shards;
+  uint64_t shards_built = 0;  // indexed now, and not found ready
 };
 
 }  // namespace headrace::py

@@ -234,7 +234,10 @@ std::vector<std::string> relative_names(const std::vector<std::string>& paths, b
   const std::string common = common_folder(paths);
   std::vector<std::string> names;
   names.reserve(paths.size());
-  for (const std::string& path : paths) names.push_back(common.empty() ? path : path.substr(common.size() + 1));
+  for (const std::string& path : paths) {
+    const bool whole = common.empty() && !path.starts_with('/');
+    names.push_back(whole ? path : path.substr(common.size() + 1));
+  }
   return names;
 }
 

@@ -21,7 +21,6 @@
 
 namespace headrace {
 
-using PartPointer = std::shared_ptr<const Part>;
 using OpenUnit = Status (*)(const Unit& unit, Bytes stored, Buffer& decoded);
 
 struct IndexedParts {

@@ -53,7 +53,7 @@ uint64_t Part::group_offset(uint64_t at) const {
   return load_le<uint64_t>(memory_.bytes().subspan(directory_at_ + at * kEntryBytes));
 }
 
-Result<std::shared_ptr<const Part>> Part::parse(Buffer bytes) {
+Result<PartPointer> Part::parse(Buffer bytes) {
   if (bytes.size() < sizeof(PartFrame)) return corrupt("the index is cut short");
   const auto frame = load_le<PartFrame>(bytes.bytes());
   HEADRACE_TRY(check_frame(frame, bytes.size()));
@@ -66,10 +66,10 @@ Result<std::shared_ptr<const Part>> Part::parse(Buffer bytes) {
     const Bytes entry = part->memory_.bytes().subspan(part->directory_at_ + at * kEntryBytes);
     if (crc32c(group) != load_le<uint32_t>(entry.subspan(8))) return corrupt("bad checksum in the index");
   }
-  return std::shared_ptr<const Part>(std::move(part));
+  return PartPointer(std::move(part));
 }
 
-Result<std::shared_ptr<const Part>> Part::open(std::shared_ptr<const Store> store, std::string path,
+Result<PartPointer> Part::open(std::shared_ptr<const Store> store, std::string path,
                                                uint64_t base, uint64_t length) {
   if (length < sizeof(PartFrame)) return corrupt("the index is cut short").in_file(path);
   std::shared_ptr<Part> part(new Part);
@@ -85,7 +85,7 @@ Result<std::shared_ptr<const Part>> Part::open(std::shared_ptr<const Store> stor
   part->store_ = std::move(store);
   part->path_ = std::move(path);
   part->base_ = base;
-  return std::shared_ptr<const Part>(std::move(part));
+  return PartPointer(std::move(part));
 }
 
 Status Part::group_bytes(uint64_t at, Buffer& scratch, Bytes& out) const {

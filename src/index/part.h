@@ -96,18 +96,20 @@ struct PartGroup {
   std::vector<std::byte> inline_bytes;
 };
 
+class Part;
+using PartPointer = std::shared_ptr<const Part>;
+
 // Immutable, hence thread-safe.
 class Part {
  public:
   // All in memory, every checksum verified now.  Bad bytes are kCorrupt, an other version
   // kUnsupported.
-  static Result<std::shared_ptr<const Part>> parse(Buffer bytes);
+  static Result<PartPointer> parse(Buffer bytes);
   // Only the head in memory; groups are read, and verified, as they are asked for.  For
   // large parts and for many: not mapped, because a mapping of a file that someone
   // truncates ends the process, and a pread of a group costs 1 µs.
-  static Result<std::shared_ptr<const Part>> open(std::shared_ptr<const Store> store,
-                                                  std::string path, uint64_t base,
-                                                  uint64_t length);
+  static Result<PartPointer> open(std::shared_ptr<const Store> store, std::string path,
+                                  uint64_t base, uint64_t length);
 
   const PartHead& head() const { return head_; }
   uint64_t groups() const { return (head_.samples + kGroupSamples - 1) / kGroupSamples; }

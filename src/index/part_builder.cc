@@ -195,7 +195,7 @@ void PartBuilder::end_path_group() {
   last_path_.clear();
 }
 
-Result<std::shared_ptr<const Part>> PartBuilder::finish() {
+Result<PartPointer> PartBuilder::finish() {
   end_group();
   end_path_group();
   if (too_many_fields_)

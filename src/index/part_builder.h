@@ -48,7 +48,7 @@ class PartBuilder {
 
   uint64_t samples() const { return head_.samples; }
   // Packs what is left.  The builder is empty after it.
-  Result<std::shared_ptr<const Part>> finish();
+  Result<PartPointer> finish();
 
  private:
   struct Pending {

@@ -118,7 +118,8 @@ Status Loader::settle_engine(const LoaderOptions& options) {
 
 Status Loader::begin(PlanPosition from, bool run_on, uint64_t until) {
   HEADRACE_ASSIGN(auto plan, Plan::resume(plan_sources_, plan_options_, plan_->state(from)));
-  HEADRACE_TRY(engine_->start(std::make_unique<PlanFeed>(std::move(plan), from, run_on ? until : from.epoch + 1)));
+  until_ = run_on ? until : from.epoch + 1;
+  HEADRACE_TRY(engine_->start(std::make_unique<PlanFeed>(std::move(plan), from, until_)));
   running_ = true;
   ahead_ = from;
   return {};

@@ -42,7 +42,9 @@ class Loader {
   // this one is consumed, up to (not including) epoch `until`.
   Status begin(PlanPosition from, bool run_on, uint64_t until);
   // Whether the running feed comes next to (epoch, 0): then begin() is not needed.
-  bool continues_with(uint64_t epoch) const { return running_ && ahead_ == PlanPosition{epoch, 0}; }
+  bool continues_with(uint64_t epoch) const {
+    return running_ && epoch < until_ && ahead_ == PlanPosition{epoch, 0};
+  }
   Result<Engine::Next> next(std::unique_ptr<Batch>& out, int timeout_ms);
   void stop();
 
@@ -76,6 +78,7 @@ class Loader {
   std::vector<std::string> notes_;
   bool running_ = false;
   PlanPosition ahead_;  // where the running feed stands, as delivered
+  uint64_t until_ = 0;  // the epoch it ends before
   std::unique_ptr<Engine> engine_;
 };
 

@@ -99,6 +99,12 @@ alignas(16) constexpr uint8_t kPair1[16] = {6, 128, 9, 128, 7, 128, 10, 128, 8, 
 // Four pixels of four channels to four channels of four pixels.
 alignas(16) constexpr uint8_t kPlanar[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
 
+template <typename V>
+HWY_INLINE void put8(V lanes, size_t which, uint8_t* out) {
+  const uint64_t bits = hn::ExtractLane(lanes, which);
+  std::memcpy(out, &bits, 8);
+}
+
 // 16 bytes of each of kBlocks rows.
 HWY_INLINE V8 load_rows(const uint8_t* const* rows, ptrdiff_t at) {
 #if HWY_TARGET == HWY_AVX2
@@ -109,67 +115,93 @@ HWY_INLINE V8 load_rows(const uint8_t* const* rows, ptrdiff_t at) {
 #endif
 }
 
-// Output i of kBlocks rows: four 32-bit lanes of channels for each.
+// Rows that go through together: two vectors, so that each weight is loaded once for both.
+constexpr int kGroup = 2 * kBlocks;
+
+struct Two {
+  Exact a;
+  Exact b;
+  HWY_INLINE Two() {}
+  HWY_INLINE void add(V8 pixels_a, V8 pixels_b, V8 pairing, const TapPair& taps) {
+    const V16 high = both(taps.high);
+    const V16 low = both(taps.low);
+    const V16 pa = hn::BitCast(d16, hn::TableLookupBytesOr0(pixels_a, pairing));
+    const V16 pb = hn::BitCast(d16, hn::TableLookupBytesOr0(pixels_b, pairing));
+    a.high.add(pa, high);
+    a.low.add(pa, low);
+    b.high.add(pb, high);
+    b.low.add(pb, low);
+  }
+};
+
+// One output of kGroup rows: for each row four 32-bit lanes of channels.
 template <int kPairs>  // 1, 2, or 0 for any even number
-HWY_INLINE V32 one(const uint8_t* const* rows, const int32_t* starts, const TapPair* taps, int pairs) {
+HWY_INLINE void one(const uint8_t* const* rows, int32_t start, const TapPair* taps, int pairs, V32& a, V32& b) {
   const V8 pair0 = hn::LoadDup128(d8, kPair0);
   const V8 pair1 = hn::LoadDup128(d8, kPair1);
-  ptrdiff_t at = static_cast<ptrdiff_t>(*starts) * 3;
-  Exact sum;
-  if constexpr (kPairs == 1) {
-    sum.add(hn::BitCast(d16, hn::TableLookupBytesOr0(load_rows(rows, at), pair0)), taps[0]);
-    return sum.value();
-  }
+  ptrdiff_t at = static_cast<ptrdiff_t>(start) * 3;
+  Two sum;
   const int n = kPairs == 0 ? pairs : kPairs;
   for (int k = 0; k < n; k += 2, at += 12) {
-    const V8 pixels = load_rows(rows, at);
-    sum.add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels, pair0)), taps[k]);
-    sum.add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels, pair1)), taps[k + 1]);
+    const V8 pixels_a = load_rows(rows, at);
+    const V8 pixels_b = load_rows(rows + kBlocks, at);
+    sum.add(pixels_a, pixels_b, pair0, taps[k]);
+    if constexpr (kPairs != 1) sum.add(pixels_a, pixels_b, pair1, taps[k + 1]);
   }
-  return sum.value();
+  a = sum.a.value();
+  b = sum.b.value();
 }
 
 template <int kPairs>
-HWY_INLINE V8 four(const uint8_t* const* rows, const Taps& taps, int i) {
-  const int pairs = kPairs == 0 ? taps.pairs() : kPairs;
-  const int32_t* s = taps.starts() + i;
-  const TapPair* w = taps.weights(i);
-  const V8 pixels = pack4(one<kPairs>(rows, s, w, pairs), one<kPairs>(rows, s + 1, w + pairs, pairs),
-                          one<kPairs>(rows, s + 2, w + 2 * pairs, pairs), one<kPairs>(rows, s + 3, w + 3 * pairs, pairs));
-  return hn::TableLookupBytes(pixels, hn::LoadDup128(d8, kPlanar));
+HWY_INLINE void four(const uint8_t* const* rows, const int32_t* starts, const TapPair* taps, int pairs, V8& a, V8& b) {
+  V32 a0, a1, a2, a3, b0, b1, b2, b3;
+  one<kPairs>(rows, starts[0], taps, pairs, a0, b0);
+  one<kPairs>(rows, starts[1], taps + pairs, pairs, a1, b1);
+  one<kPairs>(rows, starts[2], taps + 2 * pairs, pairs, a2, b2);
+  one<kPairs>(rows, starts[3], taps + 3 * pairs, pairs, a3, b3);
+  const V8 planar = hn::LoadDup128(d8, kPlanar);
+  a = hn::TableLookupBytes(pack4(a0, a1, a2, a3), planar);
+  b = hn::TableLookupBytes(pack4(b0, b1, b2, b3), planar);
 }
 
-template <typename V>
-HWY_INLINE void put8(V lanes, size_t which, uint8_t* out) {
-  const uint64_t bits = hn::ExtractLane(lanes, which);
-  std::memcpy(out, &bits, 8);
+HWY_INLINE void put_planes(V8 first, V8 second, const AcrossRow* rows, int i, size_t plane) {
+  const hn::Repartition<uint32_t, decltype(d8)> du32;
+  const hn::Repartition<uint64_t, decltype(d8)> du64;
+  const auto a = hn::BitCast(du32, first);
+  const auto b = hn::BitCast(du32, second);
+  const auto rg = hn::BitCast(du64, hn::InterleaveLower(du32, a, b));
+  const auto bx = hn::BitCast(du64, hn::InterleaveUpper(du32, a, b));
+  for (size_t r = 0; r < static_cast<size_t>(kBlocks); ++r) {
+    uint8_t* out = rows[r].out + i;
+    put8(rg, 2 * r, out);
+    put8(rg, 2 * r + 1, out + plane);
+    put8(bx, 2 * r, out + 2 * plane);
+  }
 }
 
 template <int kPairs>
 void across_rows(const AcrossRow* rows, size_t plane, const Taps& taps) {
-  const hn::Repartition<uint32_t, decltype(d8)> du32;
-  const hn::Repartition<uint64_t, decltype(d8)> du64;
-  const uint8_t* in[kBlocks];
-  for (int r = 0; r < kBlocks; ++r) in[r] = rows[r].in;
-  for (int i = 0; i < taps.count(); i += 8) {
-    const auto a = hn::BitCast(du32, four<kPairs>(in, taps, i));
-    const auto b = hn::BitCast(du32, four<kPairs>(in, taps, i + 4));
-    const auto rg = hn::BitCast(du64, hn::InterleaveLower(du32, a, b));
-    const auto bx = hn::BitCast(du64, hn::InterleaveUpper(du32, a, b));
-    for (size_t r = 0; r < static_cast<size_t>(kBlocks); ++r) {
-      uint8_t* out = rows[r].out + i;
-      put8(rg, 2 * r, out);
-      put8(rg, 2 * r + 1, out + plane);
-      put8(bx, 2 * r, out + 2 * plane);
-    }
+  const uint8_t* in[kGroup];
+  for (int r = 0; r < kGroup; ++r) in[r] = rows[r].in;
+  const int pairs = kPairs == 0 ? taps.pairs() : kPairs;
+  const int32_t* starts = taps.starts();
+  const TapPair* weights = taps.weights(0);
+  const int count = taps.count();
+  for (int i = 0; i < count; i += 8, starts += 8, weights += 8 * pairs) {
+    V8 a0, a1, b0, b1;
+    four<kPairs>(in, starts, weights, pairs, a0, b0);
+    four<kPairs>(in, starts + 4, weights + 4 * pairs, pairs, a1, b1);
+    put_planes(a0, a1, rows, i, plane);
+    put_planes(b0, b1, rows + kBlocks, i, plane);
   }
 }
 
 void across(const AcrossRow* rows, int count, int channels, size_t plane, const Taps& taps) {
   if (channels != 3) return scalar_kernels().across(rows, count, channels, plane, taps);
-  for (int r = 0; r < count; r += kBlocks) {
-    // An odd last row is done twice.
-    AcrossRow group[2] = {rows[r], rows[r + 1 < count ? r + 1 : r]};
+  for (int r = 0; r < count; r += kGroup) {
+    // Where rows are missing the last one is done again.
+    AcrossRow group[kGroup];
+    for (int k = 0; k < kGroup; ++k) group[k] = rows[r + k < count ? r + k : count - 1];
     if (taps.pairs() == 1)
       across_rows<1>(group, plane, taps);
     else if (taps.pairs() == 2)

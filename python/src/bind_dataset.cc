@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "convert.h"
+#include "errors.h"
+#include "format/open.h"
+#include "handles.h"
+#include "index/view.h"
+#include "loader/dataset.h"
+#include "progress.h"
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+OpenOptions open_options(const std::string& index, const std::string& root, Progress& progress) {
+  OpenOptions o;
+  o.root = root;
+  o.index = index;
+  o.progress = [&progress](const IndexProgress& p) { progress.tell(p.shards_done, p.shards, p.samples); };
+  o.cancel = progress.cancel();
+  return o;
+}
+
+SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& index, const std::string& root,
+                       nb::object function) {
+  Progress progress(std::move(function));
+  Result<Opened> opened = internal("not opened");
+  {
+    nb::gil_scoped_release release;
+    opened = open_source(urls, open_options(index, root, progress));
+  }
+  progress.finish();
+  Opened o = unwrap(std::move(opened));
+  SourceHandle out{o.source, o.format, o.notices, o.classes, {}, o.shards_built};
+  const ShardTable& table = o.source->shards();
+  for (size_t i = 0; i < table.size(); ++i) out.shards.push_back({std::string(table.name(i)), table.bytes(i), table.samples(i)});
+  return out;
+}
+
+void index_urls(const std::vector<std::string>& urls, const std::string& to, const std::string& root,
+                nb::object function) {
+  Progress progress(std::move(function));
+  Status status;
+  {
+    nb::gil_scoped_release release;
+    status = build_index(urls, to, open_options("", root, progress));
+  }
+  progress.finish();
+  check(status);
+}
+
+std::vector<std::tuple<std::string, std::string, bool>> schema_of(const SourceHandle& s) {
+  std::vector<std::tuple<std::string, std::string, bool>> out;
+  for (const Field& f : s.source->schema())
+    out.emplace_back(f.name, std::string(kind_name(f.kind)), f.storage == Storage::kInline);
+  return out;
+}
+
+// A view keeps the words of its base.
+SourceHandle view_of(const SourceHandle& base, Result<std::shared_ptr<const Source>> view) {
+  SourceHandle out = base;
+  out.source = unwrap(std::move(view));
+  return out;
+}
+
+nb::object value_of(const SampleValue& v, const std::string& how) {
+  if (!v.present) return nb::none();
+  if (how == "text" || how == "json") return to_str(v.bytes->bytes());
+  if (how == "bytes") return to_bytes(v.bytes->bytes());
+  nb::object array = to_array(v.bytes, v.dtype, v.shape, "numpy");
+  return v.shape.empty() ? nb::object(array.attr("item")()) : array;
+}
+
+nb::list sample_at(const Dataset& dataset, uint64_t i, const std::vector<std::string>& how) {
+  Result<std::vector<SampleValue>> values = internal("not read");
+  {
+    nb::gil_scoped_release release;
+    values = dataset.at(i);
+  }
+  const std::vector<SampleValue> list = unwrap(std::move(values));
+  nb::list out;
+  for (size_t c = 0; c < list.size(); ++c) out.append(value_of(list[c], how[c]));
+  return out;
+}
+
+}  // namespace
+
+void bind_dataset(nb::module_& m) {
+  nb::class_<SourceHandle>(m, "Source")
+      .def_prop_ro("size", [](const SourceHandle& s) { return s.source->size(); })
+      .def_prop_ro("bytes", [](const SourceHandle& s) { return s.source->blocks().bytes; })
+      .def_prop_ro("blocks", [](const SourceHandle& s) { return s.source->blocks().samples.size(); })
+      .def_prop_ro("schema", &schema_of)
+      .def_prop_ro("fingerprint", [](const SourceHandle& s) { return s.source->fingerprint().hex(); })
+      .def_ro("format", &SourceHandle::format)
+      .def_ro("notices", &SourceHandle::notices)
+      .def_ro("classes", &SourceHandle::classes)
+      .def_ro("shards_built", &SourceHandle::shards_built)
+      .def_prop_ro("shards",
+                   [](const SourceHandle& s) {
+                     nb::list out;
+                     for (const ShardSummary& x : s.shards) out.append(nb::make_tuple(x.name, x.bytes, x.samples));
+                     return out;
+                   })
+      .def("key",
+           [](const SourceHandle& s, uint64_t i) {
+             if (i >= s.source->size()) throw nb::index_error("no such sample");
+             return s.source->key(i);
+           })
+      .def("view", [](const SourceHandle& s, std::vector<uint64_t> n) { return view_of(s, make_view(s.source, std::move(n))); })
+      .def("slice", [](const SourceHandle& s, int64_t b, int64_t e, int64_t step) {
+        return view_of(s, make_slice(s.source, b, e, step));
+      });
+
+  m.def("open_source", &open_urls, nb::arg("urls"), nb::arg("index") = "", nb::arg("root") = "",
+        nb::arg("progress") = nb::none());
+  m.def("build_index", &index_urls, nb::arg("urls"), nb::arg("to"), nb::arg("root") = "",
+        nb::arg("progress") = nb::none());
+
+  nb::class_<Dataset>(m, "Dataset")
+      .def_static("make",
+                  [](const SourceHandle& s, nb::handle fields) {
+                    return unwrap(Dataset::make(s.source, field_requests(fields)));
+                  })
+      .def("at", &sample_at);
+}
+
+}  // namespace headrace::py

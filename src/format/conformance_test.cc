@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every format promises.  Runs once per line of formats.inc: a new format is
+// tested before its author writes a test.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/rng.h"
+#include "format/test_data.h"
+
+namespace headrace {
+namespace {
+
+std::vector<TestSample> samples() {
+  return {{"a", {{"cls", "3"}, {"jpg", std::string(700, 'x')}}},
+          {"b/c", {{"jpg", ""}}},
+          {"b/d", {{"cls", "12"}, {"jpg", "y"}, {"seg.png", std::string(512, '\0')}}}};
+}
+
+class FormatConformance : public ::testing::TestWithParam<const Format*> {
+ protected:
+  const Format& format() const { return *GetParam(); }
+  bool writes() const { return format().create != nullptr; }
+
+  static Result<std::shared_ptr<const Source>> open(const Format& format, std::vector<std::byte> bytes) {
+    auto store = std::make_shared<MemoryStore>();
+    store->put("shard", std::move(bytes));
+    HEADRACE_ASSIGN(Opened opened, open_source({"shard"}, {.store = store, .format = std::string(format.name),
+                                                          .keep_sidecars = false, .threads = 1}));
+    return std::shared_ptr<const Source>(opened.source);
+  }
+  Result<std::vector<TestSample>> read(std::vector<std::byte> bytes) const {
+    HEADRACE_ASSIGN(const std::shared_ptr<const Source> source, open(format(), std::move(bytes)));
+    return read_samples(*source);
+  }
+};
+
+TEST_P(FormatConformance, has_a_name_a_doc_line_and_suffixes) {
+  EXPECT_FALSE(format().name.empty());
+  EXPECT_FALSE(format().doc.empty());
+  EXPECT_FALSE(format().suffixes.empty());
+  EXPECT_EQ(find_format(format().name).value(), &format());
+}
+
+TEST_P(FormatConformance, reads_back_what_it_wrote) {
+  if (!writes()) GTEST_SKIP() << "read-only";
+  EXPECT_EQ(read(write_samples(format(), samples())).value(), samples());
+}
+
+TEST_P(FormatConformance, the_same_samples_give_the_same_bytes) {
+  if (!writes()) GTEST_SKIP() << "read-only";
+  EXPECT_EQ(write_samples(format(), samples()), write_samples(format(), samples()));
+}
+
+TEST_P(FormatConformance, is_recognised_by_its_bytes) {
+  if (!writes()) GTEST_SKIP() << "read-only";
+  EXPECT_EQ(guess_format(write_samples(format(), samples()), "no_suffix").value(), &format());
+}
+
+TEST_P(FormatConformance, a_cut_at_any_byte_is_an_error) {
+  if (!writes()) GTEST_SKIP() << "read-only";
+  const std::vector<std::byte> whole = write_samples(format(), samples());
+  for (size_t n = 0; n < whole.size(); ++n) {
+    const auto got = read({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)});
+    ASSERT_FALSE(got.ok()) << "cut at " << n;
+    EXPECT_EQ(got.status().code(), Code::kCorrupt) << "cut at " << n;
+    EXPECT_EQ(got.status().place().file, "shard") << "cut at " << n;
+  }
+}
+
+TEST_P(FormatConformance, a_flipped_bit_never_changes_counts_or_keys_in_silence) {
+  if (!writes()) GTEST_SKIP() << "read-only";
+  const auto wanted = samples();
+  std::vector<std::byte> bytes = write_samples(format(), wanted);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      bytes[i] ^= std::byte{1} << bit;
+      const auto got = read(bytes);
+      bytes[i] ^= std::byte{1} << bit;
+      if (!got.ok()) continue;
+      if (format().has_checksum) {
+        EXPECT_EQ(got.value(), wanted) << "byte " << i;
+        continue;
+      }
+      ASSERT_EQ(got.value().size(), wanted.size()) << "byte " << i;
+      for (size_t s = 0; s < wanted.size(); ++s) {
+        EXPECT_EQ(got.value()[s].key, wanted[s].key) << "byte " << i;
+        ASSERT_EQ(got.value()[s].fields.size(), wanted[s].fields.size()) << "byte " << i;
+        for (const auto& [name, value] : wanted[s].fields)
+          EXPECT_EQ(got.value()[s].fields.at(name).size(), value.size()) << "byte " << i;
+      }
+    }
+  }
+}
+
+TEST_P(FormatConformance, random_access_equals_sequential_for_two_readers_at_once) {
+  if (!writes()) GTEST_SKIP() << "read-only";
+  const auto wanted = numbered_samples(300);
+  const auto source = open(format(), write_samples(format(), wanted)).value();
+  ASSERT_EQ(source->size(), wanted.size());
+  std::atomic<int> bad{0};
+  std::vector<std::jthread> readers;
+  for (uint64_t r = 0; r < 2; ++r)
+    readers.emplace_back([&, r] {
+      Rng rng{Key(r)};
+      for (int i = 0; i < 1000; ++i) {
+        const uint64_t s = rng.below(wanted.size());
+        const auto got = read_sample(*source, s);
+        if (!got.ok() || got.value() != wanted[s]) ++bad;
+      }
+    });
+  readers.clear();
+  EXPECT_EQ(bad, 0);
+}
+
+TEST_P(FormatConformance, any_bytes_are_an_error_or_samples_but_never_a_crash) {
+  Rng rng(Key(7));
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::byte> bytes(rng.below(2000));
+    for (std::byte& b : bytes) b = static_cast<std::byte>(rng.next());
+    (void)read(bytes).ok();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FormatConformance, ::testing::ValuesIn(all_formats().begin(), all_formats().end()),
+                         [](const auto& row) { return std::string(row.param->name); });
+
+TEST(Registry, an_unknown_name_lists_the_known_ones) {
+  const auto r = find_format("tra");
+  ASSERT_FALSE(r.ok());
+  EXPECT_NE(r.status().message().find("tar files"), std::string_view::npos);
+}
+
+TEST(Registry, bytes_win_over_the_suffix) {
+  const std::string tar = write_tar(numbered_samples(1));
+  EXPECT_EQ(guess_format(as_bytes(tar), "list.csv").value()->name, "tar");
+  EXPECT_EQ(guess_format(as_bytes("path,label\n"), "LIST.CSV").value()->name, "files");
+  EXPECT_EQ(guess_format(as_bytes("?"), "what.xyz").status().code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace headrace

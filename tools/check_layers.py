@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fails when a file includes a folder that its own may not see, or a header kept to one file.
+
+tools/layers.txt says which folder under src/ may include which. Python.h and nanobind stay under
+python/src; each third-party header under src/ is included by one .cc alone (fmt is everywhere:
+it writes our error texts; GoogleTest belongs to the tests).
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'#include "([a-z_]+)/')
+FOREIGN = re.compile(r"#include [<\"](jpeglib\.h|hwy/[a-z_/-]+\.h|Python\.h|nanobind/[a-z_/]+\.h|turbojpeg\.h)")
+
+
+def read_layers() -> dict[str, set[str]]:
+    layers = {}
+    for line in (ROOT / "tools/layers.txt").read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if line:
+            folder, allowed = line.split(":")
+            layers[folder.strip()] = set(allowed.split())
+    return layers
+
+
+def violations(layers: dict[str, set[str]]) -> Iterator[str]:
+    owners: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "src").rglob("*.[hc]*")):
+        folder = path.relative_to(ROOT / "src").parts[0]
+        allowed = layers[folder] | {folder}
+        if path.stem.endswith("_test"):
+            # Tests may build their fixtures from the folders below the loader.
+            allowed |= {"storage", "index", "format", "plan"}
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = INCLUDE.match(line)
+            if found and found[1] not in allowed and found[1] != "hwy":
+                yield f"{path.relative_to(ROOT)}:{number}: {folder}/ may not include {found[1]}/"
+            foreign = FOREIGN.match(line)
+            if foreign:
+                owners.setdefault(foreign[1].split("/")[0], set()).add(str(path.relative_to(ROOT)))
+    for header, files in owners.items():
+        if header in ("Python.h", "nanobind"):
+            yield f"{header} belongs under python/src, not in {', '.join(sorted(files))}"
+        elif len(files) > 1:
+            yield f"{header} is included by {len(files)} files: {', '.join(sorted(files))}"
+
+
+if __name__ == "__main__":
+    bad = list(violations(read_layers()))
+    print("\n".join(bad) or "layers: ok")
+    sys.exit(bool(bad))
