@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _core
+from .checks import real, whole
 from .dataset import Dataset, open_source, urls_of
 from .errors import UsageError
 
@@ -25,7 +26,7 @@ class Blend:
         return out
 
     def weights(self) -> list[float]:
-        return [float(weight) for _, weight in self._parts.values()]
+        return [real(weight, f"the weight of '{name}'") for name, (_, weight) in self._parts.items()]
 
 
 def blend(parts: Mapping[str, tuple[Any, float]], *, epoch_samples: int = 0) -> Blend:
@@ -38,6 +39,8 @@ def blend(parts: Mapping[str, tuple[Any, float]], *, epoch_samples: int = 0) -> 
     if not isinstance(parts, Mapping) or not parts:
         raise UsageError("blend takes a dict: {name: (source, weight)}")
     for name, part in parts.items():
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"blend: a source's name is a text, not {name!r}")
         if not isinstance(part, tuple) or len(part) != 2:
             raise UsageError(f"blend: '{name}' is {part!r}; (source, weight) is wanted")
-    return Blend(parts, epoch_samples)
+    return Blend(parts, whole(epoch_samples, "epoch_samples"))

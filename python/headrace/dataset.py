@@ -9,8 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from . import _core
+from .checks import path, whole
 from .errors import Unsupported, UsageError
+from .errors import make as make_error
 from .fields import Field
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -34,8 +38,8 @@ def urls_of(source: Any) -> list[str]:
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
-def open_source(urls: list[str], index: str | None, root: str | None) -> _core.Source:
-    source = _core.open_source(urls, index or "", root or "")
+def open_source(urls: list[str], index: Any = None, root: Any = None) -> _core.Source:
+    source = _core.open_source(urls, path(index, "index"), path(root, "root"))
     for notice in source.notices:
         tell_once(notice)
     return source
@@ -49,6 +53,8 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
         raise UsageError("fields is a dict: {'image': hr.image('jpg'), ...}")
     specs = []
     for name, field in fields.items():
+        if not isinstance(name, str):
+            raise UsageError(f"fields: the name of an output is a text, not {name!r}")
         if not isinstance(field, Field):
             raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
         spec = {
@@ -83,10 +89,6 @@ def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: li
     return out
 
 
-def finish(how: str, value: Any) -> Any:
-    return json.loads(value) if how == "json" else value
-
-
 class Dataset:
     """Samples by number. A drop-in for ``torch.utils.data.Dataset``; can be pickled."""
 
@@ -95,8 +97,8 @@ class Dataset:
         urls: list[str],
         fields: Mapping[str, Field] | None = None,
         *,
-        index: str | None = None,
-        root: str | None = None,
+        index: Any = None,
+        root: Any = None,
         views: tuple[Any, ...] = (),
     ) -> None:
         self._urls, self._fields, self._index, self._root, self._views = urls, fields, index, root, views
@@ -124,26 +126,34 @@ class Dataset:
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return self._view(i.indices(len(self)))
-        if hasattr(i, "__index__") and not isinstance(i, bool):
-            n = i.__index__()
-            if not -len(self) <= n < len(self):
-                raise IndexError(f"sample {n} of a data set of {len(self)}")
-            return self._sample(n % len(self) if n < 0 else n)
-        try:
-            numbers = [int(n) for n in i]
-        except TypeError:
-            raise UsageError(f"a sample number, a slice or a list of numbers is wanted, not {i!r}") from None
-        for n in numbers:
-            if not -len(self) <= n < len(self):
-                raise IndexError(f"sample {n} of a data set of {len(self)}")
-        return self._view([n + len(self) if n < 0 else n for n in numbers])
+        numbers = np.asarray(i) if not isinstance(i, (str, bytes)) else np.empty(0, np.str_)
+        if numbers.size == 0 and isinstance(i, (list, tuple)):
+            numbers = numbers.astype(np.int64)
+        if numbers.dtype == np.bool_ and numbers.shape == (len(self),):
+            numbers = np.flatnonzero(numbers)
+        if numbers.dtype.kind not in "iu" or numbers.ndim > 1:
+            raise UsageError(f"a sample number, a slice, a list of numbers or a mask is wanted, not {i!r}")
+        outside = numbers[(numbers < -len(self)) | (numbers >= len(self))] if numbers.size else numbers
+        if outside.size:
+            raise IndexError(f"sample {outside.flat[0]} of a data set of {len(self)}")
+        numbers = np.where(numbers < 0, numbers + len(self), numbers)
+        return self._sample(int(numbers)) if numbers.ndim == 0 else self._view(numbers.tolist())
 
     def _sample(self, n: int) -> dict[str, Any]:
         out = {}
         for (name, how), value in zip(self._finishes, self._core.at(n, [how for _, how in self._finishes])):
             if value is not None:
-                out[name] = finish(how, value)
+                out[name] = self._finish(n, name, how, value)
         return out
+
+    def _finish(self, n: int, name: str, how: str, value: Any) -> Any:
+        if how != "json":
+            return value
+        try:
+            return json.loads(value)
+        except ValueError as e:
+            key = self.key(n)
+            raise make_error("corrupt", f"sample {n}, key '{key}': field '{name}': {e}", "", -1, n, key) from None
 
     def _view(self, view: Any) -> Dataset:
         other = object.__new__(Dataset)
@@ -174,7 +184,7 @@ class Dataset:
         return self._source.fingerprint
 
     def key(self, i: int) -> str:
-        return self._source.key(i)
+        return self._source.key(whole(i, "a sample number", 0, max(0, len(self) - 1)))
 
 
 def open(  # noqa: A001 - the public name
@@ -182,8 +192,8 @@ def open(  # noqa: A001 - the public name
     fields: Mapping[str, Field] | None = None,
     *,
     in_memory: bool = False,
-    index: str | None = None,
-    root: str | None = None,
+    index: str | os.PathLike[str] | None = None,
+    root: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Opens a data set as it lies; builds the index beside it where there is none yet.
 

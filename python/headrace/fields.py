@@ -23,6 +23,8 @@ class Field:
     """One output of a batch. Methods return a new field and leave this one as it is."""
 
     def __init__(self, what: str, field: str, **options: Any) -> None:
+        if not isinstance(field, str):
+            raise UsageError(f"the name of a field in the data is a text like 'jpg', not {field!r}")
         self.what = what
         self.field = field
         self.options = options
@@ -102,7 +104,11 @@ class ImageField(Field):
     def normalize(self, mean: Any, std: Any = None) -> ImageField:
         """``(value/255 - mean) / std`` as f32; ``normalize(hr.IMAGENET)`` gives both."""
         if std is None:
-            mean, std = mean
+            try:
+                mean, std = mean
+                len(mean), len(std)
+            except (TypeError, ValueError):
+                raise UsageError("normalize takes mean and std: normalize(hr.IMAGENET) or normalize(mean=(...), std=(...))") from None
         return self._step("normalize", mean=mean, std=std)
 
     def cast(self, dtype: str) -> ImageField:

@@ -4,22 +4,23 @@
 from __future__ import annotations
 
 import atexit
-import re
+import json
+import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import _core, ranks
+from . import _core, checks, ranks
 from .batch import Batch
 from .blend import Blend
 from .dataset import Dataset, field_specs, finishes, open_source, tell_once, urls_of
 from .errors import UsageError
+from .errors import make as make_error
 from .fields import Field
 
 STATE_VERSION = 1
 _FOREVER = 1 << 62
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -29,18 +30,6 @@ def _close_all() -> None:
     # Threads that call Python functions must be done before the interpreter goes.
     for loader in list(_open_loaders):
         loader.close()
-
-
-def parse_bytes(value: int | str | None, name: str) -> int:
-    """A number of bytes: 0 for None; "512M", "2 GiB" are understood."""
-    if value is None:
-        return 0
-    if isinstance(value, int) and value > 0:
-        return value
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(value), re.IGNORECASE)
-    if match is None or float(match[1]) <= 0:
-        raise UsageError(f"{name} is a number of bytes or a text like '2GiB', not {value!r}")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
 def _shuffle(value: Any) -> str:
@@ -58,15 +47,9 @@ def _bad_samples(value: str | int) -> tuple[bool, int]:
         return False, 0
     if value == "replace":
         return True, 1000
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return True, value
-    raise UsageError(f'bad_samples is "raise", "replace" (at most 1000 an epoch) or the most to replace, not {value!r}')
-
-
-def _check_seed(seed: int) -> int:
-    if not isinstance(seed, int) or not 0 <= seed < 1 << 64:
-        raise UsageError(f"seed is a whole number from 0 to 2^64-1, not {seed!r}")
-    return seed
+    if isinstance(value, str):
+        raise UsageError(f'bad_samples is "raise", "replace" (at most 1000 an epoch) or the most to replace, not {value!r}')
+    return True, checks.whole(value, "bad_samples")
 
 
 class Loader:
@@ -96,8 +79,8 @@ class Loader:
         rank: int | None = None,
         world_size: int | None = None,
         global_batch_size: int | None = None,
-        index: str | None = None,
-        root: str | None = None,
+        index: str | os.PathLike[str] | None = None,
+        root: str | os.PathLike[str] | None = None,
         threads: int | str = "auto",
         memory_budget: int | str | None = None,
         device: str = "cpu",
@@ -108,16 +91,13 @@ class Loader:
         _read_runs: bool = False,
     ) -> None:
         self._core: Any = None
-        if output not in ("torch", "numpy", "jax"):
-            raise UsageError(f'output is "torch", "numpy" or "jax", not {output!r}')
+        checks.one_of(output, "output", ("torch", "numpy", "jax"))
         if output == "torch":
-            self._need_torch()
+            self._need_torch(device)
         elif device != "cpu":
             raise UsageError(f'device={device!r} goes with output="torch"')
-        if tail not in (None, "drop", "pad", "keep"):
-            raise UsageError(f'tail is "drop", "pad" or "keep", not {tail!r}')
-        if threads != "auto" and (not isinstance(threads, int) or threads < 1):
-            raise UsageError(f'threads is "auto" or a number from 1 on, not {threads!r}')
+        if tail is not None:
+            checks.one_of(tail, "tail", ("drop", "pad", "keep"))
         mode = _shuffle(shuffle)
         self.ranks = ranks.find(rank, world_size)
         if self.ranks.world > 1 and self.ranks.rank == 0 and self.ranks.source != "the arguments":
@@ -125,22 +105,23 @@ class Loader:
         replace, budget = _bad_samples(bad_samples)
         sources, weights, draws, fields = self._sources(source, fields, index, root)
         self._names = [name for name, _ in sources]
+        self._keys = [s.key for _, s in sources]
         specs = field_specs(fields, sources[0][1])
         self._finishes = finishes(fields, sources[0][1], specs)
         self._costs = {s["output"]: s["map"]["cost"] for s in specs if "map" in s}
         options = {
-            "seed": _check_seed(seed),
+            "seed": checks.whole(seed, "seed", 0, (1 << 64) - 1),
             "shuffle": mode,
-            "window": parse_bytes(window, "window") or None,
-            "reassign_every": reassign_every,
+            "window": checks.byte_count(window, "window") or None,
+            "reassign_every": checks.whole(reassign_every, "reassign_every", 1),
             "global_batch": self._global_batch(batch_size, global_batch_size),
             "rank": self.ranks.rank,
             "world": self.ranks.world,
             "tail": tail or ("keep" if mode == "none" else "drop"),
             "weights": weights,
             "epoch_draws": draws,
-            "threads": 0 if threads == "auto" else threads,
-            "memory_budget": parse_bytes(memory_budget, "memory_budget"),
+            "threads": 0 if threads == "auto" else checks.whole(threads, "threads", 1, 4096),
+            "memory_budget": checks.byte_count(memory_budget, "memory_budget"),
             # A scheduler that bound the ranks to their cores has divided them already.
             "local_ranks": self.ranks.local if _core.affinity_cpus() == _core.machine_cpus() else 1,
             "replace": replace,
@@ -163,29 +144,33 @@ class Loader:
         _open_loaders.add(self)
 
     @staticmethod
-    def _need_torch() -> None:
+    def _need_torch(device: str) -> None:
         try:
-            import torch  # noqa: F401 - here, not at the first batch
+            import torch  # here, not at the first batch
         except ImportError:
             raise UsageError('output="torch" needs PyTorch, which is not installed; say output="numpy" or "jax"') from None
+        try:
+            torch.device(device)
+        except RuntimeError as e:
+            raise UsageError(f"device={device!r}: {e}") from None
 
     def _global_batch(self, batch: int | None, total: int | None) -> int:
         if (batch is None) == (total is None):
             raise UsageError("give batch_size (this rank's) or global_batch_size, one of the two")
-        size = batch if batch is not None else total
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise UsageError(f"a batch size is a whole number from 1 on, not {size!r}")
-        if total is not None and total % self.ranks.world != 0:
-            raise UsageError(f"global_batch_size={total} does not divide by {self.ranks.world} ranks")
-        return size * self.ranks.world if total is None else total
+        if batch is not None:
+            return checks.whole(batch, "batch_size", 1, 1 << 31) * self.ranks.world
+        size = checks.whole(total, "global_batch_size", 1, 1 << 31)
+        if size % self.ranks.world != 0:
+            raise UsageError(f"global_batch_size={size} does not divide by {self.ranks.world} ranks")
+        return size
 
     @staticmethod
     def _sources(
-        source: Any, fields: Mapping[str, Field] | None, index: str | None, root: str | None
+        source: Any, fields: Mapping[str, Field] | None, index: Any, root: Any
     ) -> tuple[list[tuple[str, _core.Source]], list[float], int, Mapping[str, Field] | None]:
+        if isinstance(source, (Blend, Dataset)) and (index is not None or root is not None):
+            raise UsageError("index and root belong to hr.open(url, index=..., root=...) when a data set or a blend is given")
         if isinstance(source, Blend):
-            if index is not None:
-                raise UsageError("a blend's sources have their own index: hr.open(url, index=...)")
             return source.sources(), source.weights(), source.epoch_samples, fields
         if isinstance(source, Dataset):
             return [("", source._source)], [], 0, fields if fields is not None else source._fields
@@ -195,6 +180,7 @@ class Loader:
 
     def __len__(self) -> int:
         """Batches of an epoch on this rank; the same on every rank."""
+        self._alive()
         return self._core.steps_in_epoch
 
     def epoch(self, n: int) -> Iterator[Batch]:
@@ -203,6 +189,11 @@ class Loader:
 
     def epochs(self, total: int) -> Iterator[tuple[int, Iterator[Batch]]]:
         """(epoch, batches) from where the state stands up to ``total``."""
+        self._alive()
+        total = checks.whole(total, "the number of epochs")
+        return self._epochs(total)
+
+    def _epochs(self, total: int) -> Iterator[tuple[int, Iterator[Batch]]]:
         n = self._core.settle(*self._position)[0] if self._loaded or self._finished is not None else self._next
         while n < total:
             yield n, self._epoch(n, until=total)
@@ -210,16 +201,16 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         """The next epoch: the one a loaded state stands in, the one set_epoch() named, or one more."""
+        self._alive()
         return self._epoch(self._core.settle(*self._position)[0] if self._loaded else self._next, until=None)
 
     def set_epoch(self, n: int) -> None:
         """The epoch that the next ``iter(loader)`` gives."""
-        self._check_epoch(n)
-        self._next = n
+        self._alive()
+        self._next = self._check_epoch(n)
 
-    def _check_epoch(self, n: int) -> None:
-        if not isinstance(n, int) or n < 0:
-            raise UsageError(f"an epoch is a whole number from 0 on, not {n!r}")
+    def _check_epoch(self, n: int) -> int:
+        n = checks.whole(n, "an epoch", 0, _FOREVER - 1)
         if self._loaded:
             stands = self._core.settle(*self._position)[0]
             if n != stands:
@@ -227,10 +218,11 @@ class Loader:
                     f"the loaded state stands in epoch {stands}, not {n}: go on with loader.epoch({stands}) or "
                     f"`for epoch, batches in loader.epochs(total)`, or make a new Loader to start epoch {n} afresh"
                 )
+        return n
 
     def _epoch(self, n: int, until: int | None) -> Iterator[Batch]:
         self._alive()
-        self._check_epoch(n)
+        n = self._check_epoch(n)
         start = self._core.settle(*self._position) if self._loaded else (n, 0)
         # Ahead into the next epoch where the caller is going there: no stall in between.
         in_order = until is not None or self._finished == n - 1
@@ -251,11 +243,7 @@ class Loader:
         batch = Batch()
         for c, (name, how) in enumerate(self._finishes):
             value = raw.column(c, "text" if how == "json" else how, self._output)
-            if how == "json":
-                import json
-
-                value = [json.loads(v) for v in value]
-            batch[name] = value
+            batch[name] = self._parse_json(name, value, raw) if how == "json" else value
         batch._raw, batch._loader = raw, self
         if self._device != "cpu":
             self._to_device(batch)
@@ -274,22 +262,39 @@ class Loader:
             self._finished = epoch - 1
         return batch
 
+    def _parse_json(self, name: str, values: list[str], raw: Any) -> list[Any]:
+        out = []
+        for i, text in enumerate(values):
+            try:
+                out.append(json.loads(text))
+            except ValueError as e:
+                sample = int(raw.indices()[i])
+                key = self._keys[raw.sources()[i]](sample)
+                raise make_error("corrupt", f"sample {sample}, key '{key}': field '{name}': {e}", "", -1, sample, key) from None
+        return out
+
     def _to_device(self, batch: Batch) -> None:
         import torch
 
-        for name, value in batch.items():
+        def move(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
-                batch[name] = value.to(self._device, non_blocking=True)
+                return value.to(self._device, non_blocking=True)
+            return type(value)(move(v) for v in value) if isinstance(value, (tuple, list)) else value
+
+        for name, value in batch.items():
+            batch[name] = move(value)
 
     def map(self, function: Callable[[Batch], Any]) -> Loader:
         """Calls ``function(batch)`` on every batch, in the consumer's thread; what it returns
         (None: the batch as changed in place) is delivered."""
+        self._alive()
         self._batch_maps.append(function)
         return self
 
     # -- state ----------------------------------------------------------------------------------
 
     def _state_at(self, epoch: int, g: int) -> dict[str, Any]:
+        self._alive()
         return {"headrace": STATE_VERSION, **self._core.state(epoch, g)}
 
     def state_dict(self) -> dict[str, Any]:
@@ -319,16 +324,18 @@ class Loader:
         epoch, g = self._position
         if set(weights) != set(self._names):
             raise UsageError(f"weights name the sources {sorted(self._names)}, not {sorted(weights)}")
+        at_step = checks.whole(at_step, "at_step")
         draw = epoch * self._core.epoch_length + at_step * self._global
         if at_step * self._global < g:
             raise UsageError(f"step {at_step} is already past: the loader stands at step {g // self._global}")
-        running = self._generation
-        self._core.set_weights([float(weights[n]) for n in self._names], draw)
-        if running and not self._loaded and self._finished is None:
-            self._core.begin(epoch, g, False, 0)  # what was read ahead knew nothing of it
+        self._core.set_weights([checks.real(weights[n], f"the weight of '{n}'") for n in self._names], draw)
+        self._core.stop()  # what was read ahead knew nothing of it
+        if self._generation and not self._loaded and self._finished is None:
+            self._core.begin(epoch, g, False, 0)
 
     def plan_id(self) -> str:
         """A hash of all that fixes the order: equal on every rank, or the ranks differ."""
+        self._alive()
         return self._core.plan_id()
 
     # -- insight --------------------------------------------------------------------------------

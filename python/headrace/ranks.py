@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from .checks import whole
 from .errors import UsageError
 
 
@@ -86,8 +87,8 @@ def find(rank: int | None = None, world_size: int | None = None, env: Mapping[st
     if (rank is None) != (world_size is None):
         raise UsageError("rank and world_size go together: give both or neither")
     if rank is not None and world_size is not None:
-        if not 0 <= rank < world_size:
-            raise UsageError(f"rank {rank} is not one of {world_size}")
+        world_size = whole(world_size, "world_size", 1, 1 << 31)
+        rank = whole(rank, "rank", 0, world_size - 1)
         return Ranks(rank, world_size, "the arguments", local)
     found: list[tuple[str, tuple[int, int]]] = []
     for name, look in _SOURCES:

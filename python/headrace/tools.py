@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from . import _core
+from .checks import byte_count, path, whole
 from .dataset import Dataset, open_source, urls_of
 
 Progress = Callable[..., None]
@@ -20,7 +20,7 @@ def formats() -> list[dict[str, Any]]:
 
 def build_index(source: Any, to: str, *, root: str | None = None, progress: Progress | None = None) -> None:
     """Builds the index of ``source`` ahead of time into the folder ``to``."""
-    _core.build_index(urls_of(source), os.fspath(to), root or "", progress)
+    _core.build_index(urls_of(source), path(to, "to"), path(root, "root"), progress)
 
 
 def pack(
@@ -29,7 +29,7 @@ def pack(
     *,
     to: str = "tar",
     shards: int = 0,
-    shard_size: int = 0,
+    shard_size: int | str = 0,
     for_ranks: int = 1,
     for_workers: int = 1,
     keep_order: bool = False,
@@ -46,16 +46,16 @@ def pack(
     handle = source._source if isinstance(source, Dataset) else open_source(urls_of(source), None, root)
     return _core.pack(
         handle,
-        os.fspath(destination),
+        path(destination, "destination"),
         {
-            "format": to,
-            "shards": shards,
-            "shard_bytes": shard_size,
-            "for_ranks": for_ranks,
-            "for_workers": for_workers,
-            "keep_order": keep_order,
-            "seed": seed,
-            "threads": threads,
+            "format": str(to),
+            "shards": whole(shards, "shards"),
+            "shard_bytes": byte_count(shard_size or None, "shard_size"),
+            "for_ranks": whole(for_ranks, "for_ranks", 1, 1 << 31),
+            "for_workers": whole(for_workers, "for_workers", 1, 1 << 31),
+            "keep_order": bool(keep_order),
+            "seed": whole(seed, "seed", 0, (1 << 64) - 1),
+            "threads": whole(threads, "threads", 0, 4096),
         },
         progress,
     )

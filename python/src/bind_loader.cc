@@ -95,7 +95,7 @@ nb::list items_of(const Column& column, std::string_view as) {
 
 nb::object lengths_of(const Column& column, std::string_view framework) {
   const auto n = static_cast<int64_t>(column.shapes.size());
-  const int64_t axes = n > 0 ? static_cast<int64_t>(column.shapes[0].size()) : 1;
+  const auto axes = static_cast<int64_t>(column.axes);
   std::vector<int64_t> flat;
   for (const auto& shape : column.shapes) flat.insert(flat.end(), shape.begin(), shape.end());
   if (axes == 1) return int64_array(std::move(flat), {n}, framework);
@@ -187,6 +187,7 @@ nb::list quarantine(const Loader& loader) {
     nb::dict d;
     d["sample"] = q.sample;
     d["source"] = q.source;
+    d["epoch"] = q.epoch;
     d["file"] = q.file;
     d["offset"] = q.offset;
     d["key"] = q.key;

@@ -3,7 +3,11 @@
 #include <nanobind/stl/string.h>
 
 #include "base/machine.h"
+#include "errors.h"
 #include "format/registry.h"
+#include "handles.h"
+#include "pack/pack.h"
+#include "progress.h"
 
 namespace nb = nanobind;
 
@@ -46,11 +50,49 @@ nb::list libraries() {
   return out;
 }
 
+PackOptions pack_options(const nb::dict& d) {
+  PackOptions o;
+  o.format = nb::cast<std::string>(d["format"]);
+  o.shards = nb::cast<uint64_t>(d["shards"]);
+  if (const auto bytes = nb::cast<uint64_t>(d["shard_bytes"]); bytes > 0) o.shard_bytes = bytes;
+  o.for_ranks = nb::cast<uint32_t>(d["for_ranks"]);
+  o.for_workers = nb::cast<uint32_t>(d["for_workers"]);
+  o.keep_order = nb::cast<bool>(d["keep_order"]);
+  o.seed = nb::cast<uint64_t>(d["seed"]);
+  o.threads = nb::cast<unsigned>(d["threads"]);
+  return o;
+}
+
+nb::dict pack_source(const SourceHandle& source, const std::string& folder, const nb::dict& options, nb::object function) {
+  Progress progress(std::move(function));
+  PackOptions o = pack_options(options);
+  o.progress = [&progress](const PackProgress& p) {
+    progress.tell(p.samples_done, p.samples, p.shards_done, p.shards, p.bytes);
+  };
+  o.cancel = progress.cancel();
+  Result<PackResult> packed = internal("not packed");
+  {
+    nb::gil_scoped_release release;
+    packed = pack(*source.source, folder, o);
+  }
+  progress.finish();
+  const PackResult r = unwrap(std::move(packed));
+  nb::dict d;
+  d["samples"] = r.samples;
+  d["shards"] = r.shards;
+  d["shards_kept"] = r.shards_kept;
+  d["bytes"] = r.bytes;
+  d["was_complete"] = r.was_complete;
+  return d;
+}
+
 }  // namespace
 
 void bind_tools(nb::module_& m) {
   m.def("formats", &formats);
   m.def("libraries", &libraries);
+  m.def("pack", &pack_source, nb::arg("source"), nb::arg("folder"), nb::arg("options"),
+        nb::arg("progress") = nb::none());
   m.def("usable_cpus", &usable_cpus);
   m.def("affinity_cpus", &affinity_cpus);
   m.def("machine_cpus", &machine_cpus);

@@ -15,13 +15,22 @@ namespace {
 
 Param param(nb::handle value, const std::string& name) {
   if (PyBool_Check(value.ptr())) return nb::cast<bool>(value);
-  if (PyLong_Check(value.ptr())) return nb::cast<int64_t>(value);
+  if (PyIndex_Check(value.ptr())) {
+    int64_t number = 0;
+    if (!nb::try_cast<int64_t>(nb::steal(PyNumber_Index(value.ptr())), number))
+      check(invalid(fmt::format("parameter '{}' is too large", name)));
+    return number;
+  }
   if (PyFloat_Check(value.ptr())) return nb::cast<double>(value);
   if (PyUnicode_Check(value.ptr())) return nb::cast<std::string>(value);
-  if (PyIndex_Check(value.ptr())) return nb::cast<int64_t>(nb::steal(PyNumber_Index(value.ptr())));
   if (PySequence_Check(value.ptr())) {
     std::vector<double> numbers;
-    for (nb::handle item : value) numbers.push_back(nb::cast<double>(item));
+    for (nb::handle item : value) {
+      double number = 0;
+      if (!nb::try_cast<double>(item, number))
+        check(invalid(fmt::format("parameter '{}' holds something that is not a number", name)));
+      numbers.push_back(number);
+    }
     return numbers;
   }
   check(invalid(fmt::format("parameter '{}' has a type that is not understood", name)));

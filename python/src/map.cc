@@ -99,7 +99,7 @@ class MapDecoder final : public Decoder {
 
  private:
   nb::object argument(const OwnSlot& in) const {
-    if (what_ == "text") return to_str(in.buffer_->bytes());
+    if (what_ == "text" || what_ == "key") return to_str(in.buffer_->bytes());
     if (what_ == "bytes") return to_bytes(in.buffer_->bytes());
     nb::object array = to_array(in.buffer_, inner_->output().dtype, in.shape_, "numpy");
     return what_ == "scalar" ? nb::object(array.attr("item")()) : array;
@@ -114,17 +114,22 @@ class MapDecoder final : public Decoder {
       if (PyBytes_AsStringAndSize(result.ptr(), &data, &size) != 0) throw nb::python_error();
       return copy(as_bytes(std::string_view(data, static_cast<size_t>(size))), {size}, out);
     }
-    nb::object array = nb::module_::import_("numpy").attr("ascontiguousarray")(result, numpy_name_.c_str());
+    const nb::module_ numpy = nb::module_::import_("numpy");
+    const nb::object given = numpy.attr("asarray")(result);
+    if (!nb::cast<bool>(numpy.attr("can_cast")(given.attr("dtype"), numpy_name_.c_str(), "same_kind")))
+      return invalid(fmt::format("the function given to map() gave {} for the first sample and {} for this one", numpy_name_,
+                                 nb::cast<std::string>(nb::str(given.attr("dtype")))));
     std::vector<int64_t> shape;
-    for (nb::handle n : result.is_none() ? array.attr("shape") : nb::module_::import_("numpy").attr("shape")(result))
-      shape.push_back(nb::cast<int64_t>(n));
-    const nb::object raw = array.attr("tobytes")();
+    for (nb::handle n : given.attr("shape")) shape.push_back(nb::cast<int64_t>(n));
+    const nb::object raw = given.attr("astype")(numpy_name_.c_str()).attr("tobytes")();
     return copy(as_bytes(std::string_view(PyBytes_AS_STRING(raw.ptr()), nb::len(raw))), shape, out);
   }
 
   static Status copy(Bytes from, const std::vector<int64_t>& shape, Slot& out) {
-    HEADRACE_ASSIGN(const MutableBytes room, out.room(shape));
-    std::copy(from.begin(), from.end(), room.begin());
+    auto room = out.room(shape);
+    // A function's mistake is not bad data: it is never replaced by another sample.
+    if (!room.ok()) return invalid("the function given to map(): " + std::string(room.status().message()));
+    std::copy(from.begin(), from.end(), room.value().begin());
     return {};
   }
 

@@ -80,9 +80,10 @@ Column ColumnBuilder::finish() {
 }
 
 Column ColumnBuilder::finish_padded() {
-  Column out{.packing = Packing::kPadded, .dtype = spec_.value.dtype};
+  Column out{.packing = Packing::kPadded, .dtype = spec_.value.dtype, .axes = spec_.value.shape.size()};
   const size_t item = size_of(spec_.value.dtype);
-  std::vector<int64_t> largest(spec_.value.shape.size(), 0);
+  std::vector<int64_t> largest;
+  for (const int64_t extent : spec_.value.shape) largest.push_back(extent == kVaries ? 0 : extent);
   for (const auto& shape : shapes_)
     for (size_t a = 0; a < shape.size(); ++a) largest[a] = std::max(largest[a], shape[a]);
   const uint64_t stride = elements_of(largest) * item;
@@ -100,7 +101,7 @@ Column ColumnBuilder::finish_padded() {
 }
 
 Column ColumnBuilder::finish_ragged() {
-  Column out{.packing = Packing::kRagged, .dtype = spec_.value.dtype};
+  Column out{.packing = Packing::kRagged, .dtype = spec_.value.dtype, .axes = spec_.value.shape.size()};
   const size_t item = size_of(spec_.value.dtype);
   out.offsets.push_back(0);
   for (const auto& buffer : items_) {

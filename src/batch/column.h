@@ -30,6 +30,7 @@ struct ColumnSpec {
 struct Column {
   Packing packing = Packing::kDense;
   DType dtype = DType::kU8;
+  size_t axes = 0;                // of one sample (padded, ragged)
   SharedBuffer values;            // all but list
   std::vector<int64_t> shape;     // of values: [n, …], ragged: [total elements]
   std::vector<int64_t> offsets;   // ragged: n + 1, in elements

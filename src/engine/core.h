@@ -109,7 +109,8 @@ class Engine::Core {
   uint64_t flight_bytes_ HEADRACE_GUARDED_BY(mu_) = 0;  // what the last batch took: a guess at the next
   uint64_t peak_ HEADRACE_GUARDED_BY(mu_) = 0;
   Status feed_status_ HEADRACE_GUARDED_BY(mu_);
-  uint64_t replaced_ HEADRACE_GUARDED_BY(mu_) = 0;
+  // Of each epoch under way, the samples found bad: (source, sample).
+  std::map<uint64_t, std::set<std::pair<uint32_t, uint64_t>>> replaced_ HEADRACE_GUARDED_BY(mu_);
   std::vector<Quarantined> quarantine_ HEADRACE_GUARDED_BY(mu_);
   std::vector<std::string> notes_ HEADRACE_GUARDED_BY(mu_);
 };

@@ -61,12 +61,10 @@ Status Engine::Core::decode_slot(Chunk& chunk, size_t i, uint64_t& bytes) {
   const Task& task = flight.tasks()[slot];
   for (size_t c = 0; c < columns_.size(); ++c) {
     const ColumnWork& work = columns_[c];
+    const Decoder& decoder = *sources_[task.source].decoders[c];
     ColumnSlot out(flight.column(c), slot);
-    if (!work.decoder) {
-      const Bytes key = as_bytes(chunk.gather.key(i));
-      const int64_t length = static_cast<int64_t>(key.size());
-      HEADRACE_ASSIGN(const MutableBytes room, out.room({&length, 1}));
-      std::copy(key.begin(), key.end(), room.begin());
+    if (work.is_key) {
+      HEADRACE_TRY(decoder.run(as_bytes(chunk.gather.key(i)), draws_of(task), out));
       continue;
     }
     const size_t values = chunk.gather.values(i, c);
@@ -78,7 +76,7 @@ Status Engine::Core::decode_slot(Chunk& chunk, size_t i, uint64_t& bytes) {
     }
     HEADRACE_ASSIGN(const Bytes value, chunk.gather.value(i, c));
     bytes += value.size();
-    if (Status s = work.decoder->run(value, draws_of(task), out); !s.ok())
+    if (Status s = decoder.run(value, draws_of(task), out); !s.ok())
       return chunk.gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), i, c);
   }
   return {};
@@ -107,12 +105,15 @@ Status Engine::Core::replace(const Errand& errand, size_t slot, const Status& wh
   const Task bad = flight.tasks()[slot];
   {
     MutexLock lock(mu_);
-    if (replaced_ >= options_.bad_samples.budget)
-      return Status(why.code(), fmt::format("more than {} bad samples in this epoch, the last: {}",
-                                            options_.bad_samples.budget, why.text()));
-    ++replaced_;
-    quarantine_.push_back({bad.sample, bad.source, why.place().file, why.place().offset, why.place().key,
-                           std::string(why.message())});
+    replaced_.erase(replaced_.begin(), replaced_.lower_bound(flight.epoch() > 1 ? flight.epoch() - 1 : 0));
+    auto& known = replaced_[flight.epoch()];
+    if (known.emplace(bad.source, bad.sample).second) {  // once, even when it was tried as a substitute too
+      if (known.size() > options_.bad_samples.budget)
+        return Status(why.code(), fmt::format("more than {} bad samples in this epoch, the last: {}",
+                                              options_.bad_samples.budget, why.text()));
+      quarantine_.push_back({bad.sample, bad.source, flight.epoch(), why.place().file, why.place().offset,
+                             why.place().key, std::string(why.message())});
+    }
   }
   Task substitute;
   {

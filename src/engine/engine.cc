@@ -43,7 +43,7 @@ Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> colu
       pid_(getpid()),
       pool_(BufferPool::make(options.memory_budget_bytes / 2)) {
   options_.read_ahead_bytes = std::min(options_.read_ahead_bytes, options_.memory_budget_bytes / 4);
-  for (const ColumnWork& c : columns_) wants_key_ = wants_key_ || !c.decoder;
+  for (const ColumnWork& c : columns_) wants_key_ = wants_key_ || c.is_key;
 }
 
 Engine::Core::~Core() {
@@ -73,7 +73,7 @@ Status Engine::Core::start(std::unique_ptr<Feed> feed) {
     feed_ = std::move(feed);
     ended_ = false;
     feed_status_ = {};
-    replaced_ = 0;
+    replaced_.clear();
     start_threads();
     io_wakes_.notify_all();
     return {};

@@ -45,22 +45,25 @@ struct EngineOptions {
   BadSamples bad_samples;
 };
 
-// One output field: from which field of each source, and how it is decoded.
+// One output field.
 struct ColumnWork {
   ColumnSpec spec;
-  std::shared_ptr<const Decoder> decoder;  // null: the sample's key
+  bool is_key = false;  // made from the sample's key, not from a field
 };
 
+// How a source fills the columns: sources may store the same field in different ways.
 struct SourceWork {
   std::shared_ptr<const Source> source;
   uint64_t id = 0;               // names its draws
-  std::vector<uint32_t> fields;  // of its schema, one per column; the key's entry is unused
+  std::vector<uint32_t> fields;  // of its schema, one per column; a key's entry is unused
+  std::vector<std::shared_ptr<const Decoder>> decoders;  // one per column
 };
 
 // A sample that was replaced, and why.
 struct Quarantined {
   uint64_t sample = 0;
   uint32_t source = 0;
+  uint64_t epoch = 0;
   std::string file;
   int64_t offset = -1;
   std::string key;

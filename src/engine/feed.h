@@ -22,6 +22,7 @@ struct Task {
 
 // One batch to deliver.
 struct FeedStep {
+  uint64_t epoch = 0;  // budgets of bad samples are an epoch's
   std::vector<Task> tasks;
   Position after;
 };

@@ -22,6 +22,7 @@ class Flight {
   uint64_t sequence() const { return sequence_; }
   const std::vector<Task>& tasks() const { return step_.tasks; }
   Task& task(size_t slot) { return step_.tasks[slot]; }  // by the slot's thread only
+  uint64_t epoch() const { return step_.epoch; }
   const Task& planned(size_t slot) const { return planned_[slot]; }
   ColumnBuilder& column(size_t c) { return builders_[c]; }
 

@@ -112,6 +112,8 @@ Status expand_one(const Store& store, const std::string& path, Texts& out) {
   }
   if (info.ok() && info.value().is_folder) {
     HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store.list(path));
+    if (std::any_of(entries.begin(), entries.end(), [](const FileInfo& e) { return e.path.ends_with(kUnfinishedName); }))
+      return invalid("this pack is not finished: run the same pack again").in_file(path);
     const Texts shards = shards_in(entries);
     if (!shards.empty()) {
       out.insert(out.end(), shards.begin(), shards.end());

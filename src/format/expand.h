@@ -9,12 +9,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "storage/store.h"
 
 namespace headrace {
+
+// A folder that holds this is being packed, or was until it was interrupted: no data set yet.
+inline constexpr std::string_view kUnfinishedName = "headrace.unfinished";
 
 inline constexpr size_t kMaxShards = 10'000'000;
 

@@ -19,6 +19,7 @@
 
 #include "format/format.h"
 #include "format/tar_header.h"
+#include "format/tar_writer.h"
 #include "index/names.h"
 #include "index/part_builder.h"
 
@@ -263,64 +264,8 @@ class TarIndexer {
 
 Result<PartPointer> index(const ShardInput& shard) { return TarIndexer(shard).run(); }
 
-// Deterministic: ustar, PAX only where a name or a size does not fit it.
-class TarWriter final : public Writer {
- public:
-  explicit TarWriter(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
-
-  Status append(const Record& record) override {
-    if (record.key.empty() || split_name(record.key).key != record.key || record.key.ends_with('/'))
-      return unsupported(fmt::format("a tar cannot hold the key '{}'", record.key));
-    for (size_t i = 0; i < record.values.size(); ++i) {
-      const RecordValue& value = record.values[i];
-      for (size_t j = 0; j < i; ++j)
-        if (record.values[j].field == value.field)
-          return unsupported(fmt::format("a tar cannot hold several values of field '{}'", value.field))
-              .with(record.key);
-      const std::string name = fmt::format("{}.{}", record.key, value.field);
-      if (value.storage == Storage::kExtent)
-        HEADRACE_TRY(member(name, value.bytes));
-      else
-        HEADRACE_TRY(member(name, as_bytes(inline_as_text(value.kind, value.bytes))));
-    }
-    return {};
-  }
-
-  Status finish() override {
-    const std::array<std::byte, 2 * kTarBlock> zeros{};
-    HEADRACE_TRY(sink_->append(zeros));
-    return sink_->close();
-  }
-
- private:
-  Status member(const std::string& name, Bytes data) {
-    std::array<std::byte, kTarBlock> header;
-    const bool fits = make_tar_header(name, data.size(), '0', header);
-    std::string records;
-    if (!fits) records += pax_record("path", name);
-    if (data.size() >= kMaxOctalSize) records += pax_record("size", fmt::format("{}", data.size()));
-    if (!records.empty()) {
-      std::array<std::byte, kTarBlock> pax;
-      (void)make_tar_header("PaxHeader", records.size(), 'x', pax);
-      HEADRACE_TRY(padded(pax, as_bytes(records)));
-      // The end of a long name tells readers without PAX most.
-      if (!fits) (void)make_tar_header(std::string_view(name).substr(name.size() - 100), data.size(), '0', header);
-    }
-    return padded(header, data);
-  }
-
-  Status padded(Bytes header, Bytes data) {
-    static constexpr std::array<std::byte, kTarBlock> kZeros{};
-    HEADRACE_TRY(sink_->append(header));
-    HEADRACE_TRY(sink_->append(data));
-    return sink_->append(Bytes(kZeros).first(tar_padded(data.size()) - data.size()));
-  }
-
-  std::unique_ptr<Sink> sink_;
-};
-
 Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink) {
-  return std::unique_ptr<Writer>(new TarWriter(std::move(sink)));
+  return make_tar_writer(std::move(sink));
 }
 
 bool sniff(Bytes head) { return head.size() >= kTarBlock && has_tar_checksum(head.first(kTarBlock)); }

@@ -59,14 +59,8 @@ void read_now(Gather& gather, UnitCache& units) {
   latch.wait();
 }
 
-Status decode_value(const ColumnWork& work, const Gather& gather, size_t field, Key draws, Slot& slot) {
-  if (!work.decoder) {
-    const Bytes key = as_bytes(gather.key(0));
-    const int64_t length = static_cast<int64_t>(key.size());
-    HEADRACE_ASSIGN(const MutableBytes room, slot.room({&length, 1}));
-    std::copy(key.begin(), key.end(), room.begin());
-    return {};
-  }
+Status decode_value(const FieldWork& work, const Gather& gather, size_t field, Key draws, Slot& slot) {
+  if (work.is_key) return work.decoder->run(as_bytes(gather.key(0)), draws, slot);
   if (gather.values(0, field) > 1)
     return unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted", gather.values(0, field),
                                    work.spec.name));
@@ -86,12 +80,12 @@ Result<std::unique_ptr<Dataset>> Dataset::make(std::shared_ptr<const Source> sou
   for (FieldRequest request : out->requests_) {
     // One sample at a time: any shape will do.
     if (!request.packing) request.packing = Packing::kList;
-    HEADRACE_ASSIGN(ColumnWork work, make_column(request, *out->source_));
+    HEADRACE_ASSIGN(FieldWork work, make_field(request, *out->source_));
     work.spec.packing = Packing::kList;
-    out->want_key_ = out->want_key_ || !work.decoder;
-    out->columns_.push_back(std::move(work));
+    out->want_key_ = out->want_key_ || work.is_key;
+    out->fields_.push_back(work.field);
+    out->works_.push_back(std::move(work));
   }
-  HEADRACE_ASSIGN(out->fields_, find_fields(out->requests_, *out->source_));
   out->pool_ = BufferPool::make(0);
   return out;
 }
@@ -104,10 +98,10 @@ Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
   if (Status s = gather.add(*source_, sample, fields_, draws, want_key_); !s.ok()) return explain(s);
   gather.plan_reads({}, &units_);
   read_now(gather, units_);
-  std::vector<SampleValue> out(columns_.size());
-  for (size_t c = 0; c < columns_.size(); ++c) {
-    const ColumnWork& work = columns_[c];
-    if (work.decoder && gather.values(0, c) == 0) {
+  std::vector<SampleValue> out(works_.size());
+  for (size_t c = 0; c < works_.size(); ++c) {
+    const FieldWork& work = works_[c];
+    if (!work.is_key && gather.values(0, c) == 0) {
       if (as_they_lie_) continue;
       return explain(corrupt(fmt::format("the sample has no field '{}'", requests_[c].field)));
     }

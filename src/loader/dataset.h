@@ -44,8 +44,8 @@ class Dataset {
   const std::shared_ptr<const Source> source_;
   const std::vector<FieldRequest> requests_;
   const bool as_they_lie_;
-  std::vector<ColumnWork> columns_;
-  std::vector<uint32_t> fields_;
+  std::vector<FieldWork> works_;
+  std::vector<uint32_t> fields_;  // of works_, for the source
   bool want_key_ = false;
   std::shared_ptr<BufferPool> pool_;
   mutable UnitCache units_;

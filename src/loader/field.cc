@@ -6,8 +6,6 @@
 namespace headrace {
 namespace {
 
-constexpr int64_t kAnyLength[] = {kVaries};
-
 std::string_view what_of(const Field& field) {
   switch (field.kind) {
     case Kind::kInt:
@@ -62,42 +60,30 @@ std::vector<FieldRequest> fields_as_they_lie(const Schema& schema) {
   return out;
 }
 
-Result<ColumnWork> make_column(const FieldRequest& request, const Source& source) {
-  ColumnWork work;
+Result<FieldWork> make_field(const FieldRequest& request, const Source& source) {
+  FieldWork work;
   work.spec.name = request.output;
-  if (request.what == "key") {
-    work.spec.value = {DType::kU8, {std::begin(kAnyLength), std::end(kAnyLength)}};
-    work.spec.packing = Packing::kList;
-    return work;
+  work.is_key = request.what == "key";
+  FieldSpec spec{.name = request.output, .what = request.what, .options = request.options, .steps = request.steps};
+  if (work.is_key) {
+    spec.what = "text";
+  } else {
+    const auto found = find_field(source.schema(), request.field);
+    if (!found.ok()) return found.status().with(fmt::format("field '{}'", request.output));
+    work.field = found.value();
+    const Field& field = source.schema()[work.field];
+    spec.stored = stored_as(field);
+    if (spec.stored != Stored::kBytes && request.what != "scalar")
+      return invalid(fmt::format("field '{}': '{}' is a number that the index holds; take it with hr.scalar(\"{}\")",
+                                 request.output, request.field, request.field));
   }
-  const auto found = find_field(source.schema(), request.field);
-  if (!found.ok()) return found.status().with(fmt::format("field '{}'", request.output));
-  const Field& field = source.schema()[found.value()];
-  HEADRACE_ASSIGN(work.decoder, make_decoder({.name = request.output,
-                                              .what = request.what,
-                                              .options = request.options,
-                                              .steps = request.steps,
-                                              .stored = stored_as(field)}));
+  HEADRACE_ASSIGN(work.decoder, make_decoder(spec));
   if (request.then) {
     HEADRACE_ASSIGN(work.decoder, request.then(std::move(work.decoder)));
   }
   work.spec.value = work.decoder->output();
   HEADRACE_ASSIGN(work.spec.packing, choose_packing(request, work.spec.value));
   return work;
-}
-
-Result<std::vector<uint32_t>> find_fields(const std::vector<FieldRequest>& requests, const Source& source) {
-  std::vector<uint32_t> out;
-  for (const FieldRequest& r : requests) {
-    if (r.what == "key") {
-      out.push_back(0);
-      continue;
-    }
-    const auto found = find_field(source.schema(), r.field);
-    if (!found.ok()) return found.status().with(fmt::format("field '{}'", r.output));
-    out.push_back(found.value());
-  }
-  return out;
 }
 
 }  // namespace headrace

@@ -35,10 +35,13 @@ Result<uint32_t> find_field(const Schema& schema, const std::string& name);
 // What `hr.open(source)` without fields gives: media as bytes, scalars and text as such.
 std::vector<FieldRequest> fields_as_they_lie(const Schema& schema);
 
-// Checks everything that can be known before data moves.
-Result<ColumnWork> make_column(const FieldRequest& request, const Source& source);
-
-// The fields of the source's schema that the requests name, in order; 0 for keys.
-Result<std::vector<uint32_t>> find_fields(const std::vector<FieldRequest>& requests, const Source& source);
+// One field of one source, checked as far as that can be before data moves.
+struct FieldWork {
+  ColumnSpec spec;
+  bool is_key = false;
+  uint32_t field = 0;  // of the source's schema
+  DecoderPointer decoder;
+};
+Result<FieldWork> make_field(const FieldRequest& request, const Source& source);
 
 }  // namespace headrace

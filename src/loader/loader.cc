@@ -20,6 +20,7 @@ class PlanFeed final : public Feed {
     if (plan_->steps_from(at_.g) == 0) at_ = {at_.epoch + 1, 0};
     if (at_.epoch >= until_ || plan_->steps_from(at_.g) == 0) return false;
     HEADRACE_ASSIGN(const uint64_t g, plan_->step(at_.epoch, at_.g, slots_));
+    out.epoch = at_.epoch;
     for (const PlanSlot& s : slots_) out.tasks.push_back({s.source, s.sample, s.epoch, s.position, s.valid});
     at_.g = g;
     const bool last = plan_->steps_from(g) == 0;
@@ -63,18 +64,9 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources, 
   out->sources_ = std::move(sources);
   out->plan_options_ = options.plan;
   if (requests.empty()) requests = fields_as_they_lie(out->sources_.front().source->schema());
-  for (const FieldRequest& r : requests) {
-    HEADRACE_ASSIGN(ColumnWork work, make_column(r, *out->sources_.front().source));
-    out->columns_.push_back(std::move(work));
-  }
-  for (const LoaderSource& s : out->sources_) {
-    HEADRACE_ASSIGN(PlanSource plan, plan_source(s));
-    out->plan_sources_.push_back(std::move(plan));
-    HEADRACE_ASSIGN(auto fields, find_fields(requests, *s.source));
-    const uint64_t id = s.name.empty() ? 0 : Key(0).with(s.name).value();
-    out->works_.push_back({s.source, id, std::move(fields)});
-  }
+  for (const LoaderSource& s : out->sources_) HEADRACE_TRY(out->add_source(s, requests));
   HEADRACE_ASSIGN(out->plan_, Plan::make(out->plan_sources_, options.plan));
+  if (out->epoch_length() == 0) return invalid("the data set has no sample");
   if (out->steps_in_epoch() == 0)
     return invalid(fmt::format("an epoch has no batch: {} samples, {} in a global batch, and tail=\"drop\"; make the "
                                "batch smaller or say tail=\"keep\" or tail=\"pad\"",
@@ -82,6 +74,28 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources, 
   HEADRACE_TRY(out->settle_engine(options));
   out->engine_ = std::make_unique<Engine>(out->works_, out->columns_, out->engine_options_);
   return out;
+}
+
+Status Loader::add_source(const LoaderSource& s, const std::vector<FieldRequest>& requests) {
+  HEADRACE_ASSIGN(PlanSource plan, plan_source(s));
+  plan_sources_.push_back(std::move(plan));
+  SourceWork& work = works_.emplace_back();
+  work.source = s.source;
+  work.id = s.name.empty() ? 0 : Key(0).with(s.name).value();
+  for (size_t c = 0; c < requests.size(); ++c) {
+    auto made = make_field(requests[c], *s.source);
+    if (!made.ok()) return s.name.empty() ? made.status() : made.status().with(fmt::format("source '{}'", s.name));
+    FieldWork field = std::move(made).value();
+    if (works_.size() == 1) {
+      columns_.push_back({field.spec, field.is_key});
+    } else if (field.spec.value != columns_[c].spec.value) {
+      return invalid(fmt::format("source '{}': field '{}' gives {}, in the first source {}", s.name, field.spec.name,
+                                 field.spec.value.text(), columns_[c].spec.value.text()));
+    }
+    work.fields.push_back(field.field);
+    work.decoders.push_back(std::move(field.decoder));
+  }
+  return {};
 }
 
 Status Loader::settle_engine(const LoaderOptions& options) {

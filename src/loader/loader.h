@@ -66,6 +66,7 @@ class Loader {
 
  private:
   Loader() = default;
+  Status add_source(const LoaderSource& source, const std::vector<FieldRequest>& requests);
   Status settle_engine(const LoaderOptions& options);
 
   std::vector<LoaderSource> sources_;

@@ -39,6 +39,12 @@ void BlockOrder::drop_oldest() {
   entries_.pop_back();
 }
 
+void BlockOrder::forget_nodes() {
+  by_node_.clear();
+  entries_.clear();
+  bytes_ = 0;
+}
+
 const BlockOrder::Ordered& BlockOrder::load(const TreeNode& node, uint64_t samples) {
   const auto found = by_node_.find(name_of(node));
   if (found != by_node_.end()) {

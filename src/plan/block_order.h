@@ -41,6 +41,7 @@ class BlockOrder {
   // The tables contradict themselves; what runs() gave is incomplete.
   bool damaged() const { return damaged_; }
   size_t memory_bytes() const { return bytes_; }
+  void forget_nodes();
 
  private:
   struct Ordered {

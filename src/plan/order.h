@@ -62,6 +62,9 @@ class Order {
   bool damaged() const { return blocks_.damaged(); }
   // What the caches hold now: 2 bytes a sample of each pool in use, and tree nodes.
   size_t cache_bytes() const;
+  // Gives the tree nodes' memory back, up to 16 MiB: for an epoch that is over but for a few late
+  // substitutes.
+  void forget_nodes() { blocks_.forget_nodes(); }
 
  private:
   // A lane and its current pool: the samples [begin, begin + order.size()) of the lane.

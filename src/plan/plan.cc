@@ -152,6 +152,7 @@ Order& Plan::order_of(uint32_t source, uint64_t epoch) {
       std::find_if(kept.begin(), kept.end(), [epoch](const Epoch& e) { return e.number == epoch; });
   if (found == kept.end()) {
     if (kept.size() == kKeptEpochs) kept.pop_back();
+    for (const Epoch& past : kept) past.order->forget_nodes();
     const OrderName name{.seed = identity_.seed,
                          .source = sources_.size() > 1 ? sources_[source].name : "",
                          .epoch = epoch,

@@ -72,15 +72,18 @@ void Taps::fill(const Axis& axis, double radius, F&& filter) {
   }
 }
 
+// Positions add up from the first, as Pillow's do: where one falls on the border of two pixels,
+// the rounding of the sum decides.
 void Taps::fill_nearest(const Axis& axis) {
   shape(axis, 1);
   const double scale = (axis.end - axis.begin) / axis.size;
-  for (int i = 0; i < axis.count; ++i) {
-    const int at = axis.reverse ? axis.count - 1 - i : i;
-    const int pixel = static_cast<int>(std::floor(axis.begin + (axis.first + i + 0.5) * scale));
-    put(at, 0, 1 << kWeightBits);
-    starts_[static_cast<size_t>(at)] = std::clamp(pixel, axis.low, axis.high - 1);
-    used_[static_cast<size_t>(at)] = 1;
+  double position = axis.begin + scale * 0.5;
+  for (int i = 0; i < axis.first; ++i) position += scale;
+  for (int i = 0; i < axis.count; ++i, position += scale) {
+    const auto at = static_cast<size_t>(axis.reverse ? axis.count - 1 - i : i);
+    starts_[at] = std::clamp(static_cast<int>(position), axis.low, axis.high - 1);
+    used_[at] = 1;
+    put(static_cast<int>(at), 0, 1 << kWeightBits);
   }
 }
 

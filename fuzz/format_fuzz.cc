@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes, every format: indexing and reading must not crash, hang or allocate more
+// than the input justifies.  The same bytes as a sidecar and as a manifest; those also
+// with their checksums made right, so that the parsers behind them are reached.
+
+#include <algorithm>
+
+#include "base/crc32c.h"
+#include "format/registry.h"
+#include "index/manifest.h"
+#include "index/part_frame.h"
+#include "storage/memory.h"
+
+namespace headrace {
+namespace {
+
+void read_all(const Part& part) {
+  PartGroup group;
+  std::string text;
+  for (uint64_t g = 0; g < part.groups(); ++g) (void)part.unpack(g, group).ok();
+  for (uint64_t s = 0; s < std::min<uint64_t>(part.head().samples, 200); ++s) (void)part.key(s, text).ok();
+  for (uint64_t f = 0; f < std::min<uint64_t>(part.head().files, 200); ++f) (void)part.path(f, text).ok();
+}
+
+void index_by_all(const std::shared_ptr<MemoryStore>& store) {
+  for (const Format* format : all_formats()) {
+    const Result<PartPointer> part = format->index({*store, store->stat("shard").value()});
+    if (part.ok()) read_all(*part.value());
+  }
+}
+
+void parse_as_part(Bytes in) {
+  Buffer bytes(in.size());
+  std::copy(in.begin(), in.end(), bytes.data());
+  if (const auto part = Part::parse(std::move(bytes)); part.ok()) read_all(*part.value());
+}
+
+// A frame around the bytes with right sizes and head checksum; groups are read without theirs.
+void parse_as_head(Bytes in) {
+  std::vector<std::byte> whole(sizeof(PartFrame));
+  whole.insert(whole.end(), in.begin(), in.end());
+  PartFrame frame{.version = kPartVersion, .head_bytes = whole.size(), .total_bytes = whole.size()};
+  if (in.size() > 2) frame.head_bytes -= static_cast<uint64_t>(in[0]) % in.size();
+  store_le(MutableBytes(whole), frame);
+  frame.crc = crc32c(Bytes(whole).first(frame.head_bytes).subspan(kCheckedFrom));
+  store_le(MutableBytes(whole), frame);
+  parse_as_part(whole);
+  uint64_t taken = 0;
+  if (const auto head = take_head(in, taken); head.ok()) {
+    PartGroup group;
+    std::string text;
+    (void)unpack_values(head.value(), 64, in.subspan(taken), group).ok();
+    (void)unpack_key(63, in.subspan(taken), text).ok();
+  }
+}
+
+void parse_as_manifest(Bytes in) {
+  (void)parse_manifest(in).ok();
+  std::vector<std::byte> whole = encode_manifest({});
+  whole.resize(24);
+  whole.insert(whole.end(), in.begin(), in.end());
+  store_le(MutableBytes(whole).subspan(16), uint64_t{whole.size()});
+  store_le(MutableBytes(whole).subspan(12), crc32c(Bytes(whole).subspan(16)));
+  (void)parse_manifest(whole).ok();
+}
+
+}  // namespace
+}  // namespace headrace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace headrace;
+  const Bytes in = std::as_bytes(std::span(data, size));
+  const auto store = std::make_shared<MemoryStore>();
+  store->put("shard", std::vector<std::byte>(in.begin(), in.end()));
+  index_by_all(store);
+  parse_as_part(in);
+  parse_as_head(in);
+  parse_as_manifest(in);
+  return 0;
+}

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: ``headrace inspect | index | pack | verify | formats | doctor | demo``.
+
+Results on stdout, progress and errors on stderr. Exit codes: 0 fine, 1 something is bad or missing,
+2 it could not be done (one line says why), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from typer.core import TyperGroup
+
+import headrace as hr
+
+
+class _Commands(TyperGroup):
+    """Turns what can go wrong into one line and an exit code, for every command."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has seen enough
+            raise typer.Exit(0) from None
+        except (hr.Error, OSError) as e:
+            from .terminal import error
+
+            error(str(e) or type(e).__name__)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Feeds deep-learning training: shuffled, split over ranks, decoded, ahead of the step.",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"headrace {hr.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version, and nothing else.")] = False,
+) -> None:
+    pass
+
+
+Source = Annotated[list[str], typer.Argument(help="Tar shards (globs and {0000..0127} work), a folder, or a list of files.", show_default=False)]
+Root = Annotated[Optional[str], typer.Option(help="What the paths of a list are relative to; else the list's own folder.", show_default=False)]
+Index = Annotated[Optional[str], typer.Option(help="Where `headrace index` put the index.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+Threads = Annotated[int, typer.Option(help="Threads; 0: as many as CPUs.", min=0)]
+
+
+@app.command()
+def inspect(
+    url: Source,
+    root: Root = None,
+    index: Index = None,
+    sample: Annotated[int, typer.Option(help="The sample that is shown; -1 is the last.")] = 0,
+    read: Annotated[int, typer.Option(help="Samples that are read for the sizes.", min=1)] = 32,
+    as_json: Json = False,
+) -> None:
+    """What a data set is: format, fields, counts, sizes, and one sample.
+
+    Example: [bold]headrace inspect 'train-{0000..0127}.tar'[/]
+    """
+    from . import inspection, terminal
+
+    with terminal.console(stderr=True).status("opening (the first time builds the index)"):
+        facts = inspection.look(url, root=root, index=index, number=sample, samples=read)
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        inspection.page(facts)
+
+
+@app.command()
+def index(
+    source: Source,
+    to: Annotated[str, typer.Option(help="The folder that the index is written to.", show_default=False)],
+    root: Root = None,
+) -> None:
+    """Builds the index ahead of time, for [bold]Loader(index=…)[/].
+
+    Example: [bold]headrace index 'train-{000000..009999}.tar' --to train.index[/]
+    """
+    from . import terminal
+
+    start = time.perf_counter()
+    seen = [0, 0]
+    with terminal.progress() as bars:
+        task = bars.add_task("indexing shards", total=None)
+
+        def tell(done: int, shards: int, samples: int) -> None:
+            seen[:] = shards, samples
+            bars.update(task, completed=done, total=shards)
+
+        hr.build_index(source, to, root=root, progress=tell)
+    out = terminal.console()
+    words = f"{terminal.count(seen[1], 'sample')} in {terminal.count(seen[0], 'shard')}"
+    out.print(terminal.plain(f"{to}: {words}, {terminal.seconds(time.perf_counter() - start)}"), soft_wrap=True)
+
+
+@app.command()
+def pack(
+    source: Source,
+    destination: Annotated[str, typer.Argument(help="The folder that the shards are written to.", show_default=False)],
+    to: Annotated[str, typer.Option(help="The format; `headrace formats` lists them.")] = "tar",
+    shards: Annotated[int, typer.Option(help="How many shards; 0: by --shard-size.", min=0)] = 0,
+    shard_size: Annotated[Optional[str], typer.Option(help="About how large a shard is to be: 512M, 1G.", show_default=False)] = None,
+    for_ranks: Annotated[int, typer.Option(help="Make the number of shards a multiple of this many ranks …", min=1)] = 1,
+    for_workers: Annotated[int, typer.Option(help="… times this many workers each.", min=1)] = 1,
+    keep_order: Annotated[bool, typer.Option("--keep-order", help="Samples in the order they have; else each shard is a random part.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the random order.", min=0)] = 0,
+    threads: Threads = 0,
+    root: Root = None,
+) -> None:
+    """Writes a data set as even shards. The same command again goes on where it stopped.
+
+    Example: [bold]headrace pack imagenet/train train-tar --shard-size 512M --for-ranks 64[/]
+    """
+    from . import terminal
+
+    start = time.perf_counter()
+    with terminal.progress() as bars:
+        task = bars.add_task("packing samples", total=None)
+
+        def tell(done: int, total: int, *_: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        result = hr.pack(
+            source, destination, to=to, shards=shards, shard_size=shard_size or 0, for_ranks=for_ranks,
+            for_workers=for_workers, keep_order=keep_order, seed=seed, threads=threads, root=root, progress=tell,
+        )  # fmt: skip
+    _packed(destination, result, time.perf_counter() - start)
+
+
+def _packed(destination: str, result: dict[str, Any], seconds: float) -> None:
+    from . import terminal
+
+    rows = terminal.facts()
+    rows.add_row("samples", f"{result['samples']:,}")
+    kept = f" ({result['shards_kept']:,} were there already)" if result.get("shards_kept") else ""
+    rows.add_row("shards", f"{result['shards']:,}{kept}")
+    rows.add_row("size", f"{terminal.size(result['bytes'])}, {terminal.size(result['bytes'] / max(1, result['shards']))} a shard")
+    if result.get("was_complete"):
+        rows.add_row("", "all was there already: nothing to do")
+    rows.add_row("time", terminal.seconds(seconds))
+    rows.add_row("open it with", terminal.plain(f"hr.open({destination!r})"))
+    terminal.console().print(rows)
+
+
+@app.command()
+def verify(
+    url: Source,
+    root: Root = None,
+    index: Index = None,
+    threads: Threads = 0,
+    show: Annotated[int, typer.Option(help="Bad samples that are named at most.", min=0)] = 50,
+    as_json: Json = False,
+) -> None:
+    """Reads every sample, decodes every picture, names what is bad (exit code 1).
+
+    Example: [bold]headrace verify 'train-*.tar'[/]
+    """
+    from . import _core, terminal
+    from .verify import Verified
+    from .verify import verify as run
+
+    start = time.perf_counter()
+    found, whole = Verified(), ""
+    with terminal.progress() as bars:
+        task = bars.add_task("reading samples", total=None)
+
+        def tell(done: int, total: int, bad: int) -> None:
+            words = f"reading samples, [red]{bad:,} bad[/]" if bad else "reading samples"
+            bars.update(task, completed=done, total=total, description=words)
+
+        try:
+            found = run(url, root=root, index=index, threads=threads or _core.usable_cpus(), progress=tell)
+        except hr.DataError as e:  # not even the index can be made: a cut shard, say
+            whole = str(e)
+    good = not whole and not found.bad_samples
+    if as_json:
+        bad = [{"sample": b.sample, "key": b.key, "field": b.field, "cause": b.cause} for b in found.bad[:show]]
+        facts = {"samples": found.samples, "pictures": found.pictures, "fields": dict(found.present), "undecoded": dict(found.undecoded), "bad_samples": found.bad_samples}
+        print(json.dumps({**facts, "bad": bad, "error": whole or None}, indent=2, ensure_ascii=False))
+    else:
+        _verified(found, whole, show, time.perf_counter() - start)
+    raise typer.Exit(0 if good else 1)
+
+
+def _verified(found: Any, whole: str, show: int, seconds: float) -> None:
+    from . import terminal
+
+    out = terminal.console()
+    if whole:
+        out.print(terminal.plain(f"bad: {whole}"), soft_wrap=True)
+        return
+    for b in found.bad[:show]:
+        named = f"sample {b.sample}," in b.cause  # most causes say all of it themselves
+        where = "" if named else f"sample {b.sample}, key '{b.key}': " + (f"field '{b.field}': " if b.field else "")
+        out.print(terminal.plain(f"bad: {where}{b.cause}"), soft_wrap=True)
+    if found.bad_samples > show:
+        out.print(f"… and more; --show {found.bad_samples} names them all")
+    for name, n in found.present.items():
+        if n < found.samples - found.bad_samples:
+            out.print(terminal.plain(f"note: {terminal.count(found.samples - n, 'sample')} without '{name}'"))
+    for name, n in found.undecoded.items():
+        out.print(terminal.plain(f"note: {terminal.count(n, 'picture')} '{name}' read but not decoded: this build has no decoder for them"))
+    rate = f"{terminal.seconds(seconds)}, {found.samples / seconds:,.0f} a second"
+    out.print(
+        f"{terminal.count(found.samples, 'sample')} read, {terminal.count(found.pictures, 'picture')} decoded, "
+        f"[{'red' if found.bad_samples else 'green'}]{found.bad_samples:,} bad[/] ({rate})"
+    )
+
+
+@app.command()
+def formats() -> None:
+    """What this build reads and writes.
+
+    Example: [bold]headrace formats[/]
+    """
+    from . import terminal
+
+    rows = terminal.table("format", "reads", "writes", "names", "what it is")
+    for f in hr.formats():
+        rows.add_row(f["name"], "yes" if f["read"] else "no", "yes" if f["write"] else "no", " ".join(f["suffixes"]), f["doc"])
+    terminal.console().print(rows)
+
+
+@app.command()
+def doctor() -> None:
+    """What this installation has, what is missing, and how to get it.
+
+    Example: [bold]headrace doctor[/]
+    """
+    from . import terminal
+
+    found = hr.doctor()
+    rows = terminal.table("what", "", "")
+    rows.show_header = False
+    rows.add_row("headrace", terminal.ok(True), f"{hr.__version__}, Python {sys.version.split()[0]}, {Path(hr.__file__).parent}")
+    for what, fine, words in found:
+        rows.add_row(what, terminal.ok(fine), terminal.plain(words))
+    terminal.console().print(rows)
+    raise typer.Exit(0 if all(fine for _, fine, _ in found) else 1)
+
+
+@app.command()
+def demo(
+    directory: Annotated[Path, typer.Option("--dir", help="Where the data set is made; kept for the next time.")] = Path("data/demo"),
+    images: Annotated[int, typer.Option(help="Pictures to make, about 100 KB each.", min=40)] = 1200,
+    ranks: Annotated[str, typer.Option(help="Numbers of ranks to try.")] = "3,4",
+    rounds: Annotated[int, typer.Option(help="Rounds of the comparison with PyTorch's DataLoader; 0: without.", min=0)] = 3,
+) -> None:
+    """Makes a data set, loads it in every way, and proves that all came right.
+
+    Example: [bold]headrace demo --dir /tmp/demo[/]
+    """
+    from .demo import run
+
+    try:
+        worlds = sorted({int(r) for r in ranks.split(",")})
+    except ValueError:
+        worlds = []
+    if not worlds or worlds[0] < 1 or worlds[-1] > 16:
+        raise hr.UsageError(f"--ranks is numbers from 1 to 16, like 3,4; not {ranks!r}")
+    raise typer.Exit(0 if run(directory, images, worlds, rounds) else 1)
+
+
+def main() -> None:
+    """The entry point of the ``headrace`` command."""
+    app(prog_name="headrace")

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``headrace inspect``: what a data set is, as plain data and as a page on the screen."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import headrace as hr
+
+from . import terminal
+
+_PICTURES = ("jpeg", "png", "webp", "gif", "bmp", "tiff")
+_PREVIEW = 100  # characters of a text that are shown
+_NAMES = 8  # shards and classes that are named
+
+
+def picture_fields(dataset: hr.Dataset) -> list[str]:
+    return [name for name, kind in dataset.schema if kind in _PICTURES]
+
+
+def spread(n: int, wanted: int) -> list[int]:
+    """`wanted` numbers out of 0 … n-1, evenly spaced, the first and the last among them."""
+    if n <= wanted:
+        return list(range(n))
+    return [i * (n - 1) // (wanted - 1) for i in range(wanted)] if wanted > 1 else [0]
+
+
+def _length(value: Any) -> int | None:
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "surrogateescape"))
+    return len(value) if isinstance(value, bytes) else None
+
+
+def _distribution(numbers: list[int]) -> dict[str, Any]:
+    return {"min": min(numbers), "median": int(statistics.median(numbers)), "max": max(numbers), "of": len(numbers)}
+
+
+def _pictures(pictures: hr.Dataset, name: str, numbers: list[int]) -> dict[str, Any]:
+    """Widths and heights of a few pictures, and what is wrong with the others."""
+    out: dict[str, Any] = {}
+    sizes, errors = [], []
+    for i in numbers:
+        try:
+            sizes.append(pictures[i][name].shape[:2])
+        except hr.Error as e:
+            errors.append(str(e))
+    if sizes:
+        out = {"width": _distribution([w for _, w in sizes]), "height": _distribution([h for h, _ in sizes])}
+    if errors:
+        out.update(bad=len(errors), error=errors[0])
+    return out
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        short = value if len(value) <= _PREVIEW else value[:_PREVIEW] + "…"
+        return {"size": _length(value), "text": short.encode("utf-8", "replace").decode()}
+    if isinstance(value, bytes):
+        return {"size": len(value)}
+    if hasattr(value, "shape") and value.shape:
+        return {"shape": list(value.shape), "dtype": str(value.dtype)}
+    return {"value": value}
+
+
+def look(url: list[str], *, root: str | None = None, index: str | None = None, number: int = 0, samples: int = 32) -> dict[str, Any]:
+    """Everything ``inspect`` says, as data that JSON can hold. Reads a few samples, no more."""
+    dataset = hr.open(url, root=root, index=index)
+    if not -len(dataset) <= number < len(dataset):
+        raise hr.UsageError(f"there is no sample {number}: the data set has {len(dataset)}")
+    number %= len(dataset)
+    source = dataset._source
+    picked = spread(len(dataset), samples)
+    read = [dataset[i] for i in picked]
+    fields = []
+    for name, kind, inline in source.schema:
+        field: dict[str, Any] = {"name": name, "kind": kind, "in_index": inline, "present": sum(name in s for s in read), "of": len(read)}
+        values = [s[name] for s in read if name in s]
+        lengths = [n for v in values if (n := _length(v)) is not None]
+        numbers = [v for v in values if isinstance(v, (int, float))]
+        if lengths:
+            field["bytes"] = _distribution(lengths)
+        if numbers:
+            field["numbers"] = {"min": min(numbers), "median": statistics.median_low(numbers), "max": max(numbers), "of": len(numbers)}
+        if kind in _PICTURES:
+            there = [i for i, s in zip(picked, read) if name in s]
+            pictures = hr.open(url, {name: hr.image(name).layout("NHWC")}, root=root, index=index)
+            field["pictures"] = _pictures(pictures, name, there[:16])
+            field["sample"] = _pictures(pictures, name, [number]) if name in dataset[number] else None
+        fields.append(field)
+    shards = [{"name": name, "bytes": size, "samples": n} for name, size, n in source.shards]
+    known = sum(s["bytes"] for s in shards)
+    mean = statistics.fmean(sum(_length(v) or 0 for v in s.values()) for s in read)
+    chosen = dataset[number]
+    return {
+        "url": url,
+        "format": dataset.format,
+        "samples": len(dataset),
+        "bytes": known or int(mean * len(dataset)),
+        "bytes_estimated": known == 0,  # plain files: the index does not know their sizes
+        "blocks": source.blocks,
+        "fingerprint": dataset.fingerprint,
+        "classes": source.classes,
+        "fields": fields,
+        "shards": shards if known else [],
+        "sample": {"number": number, "key": dataset.key(number), "values": {k: _value(v) for k, v in chosen.items()}},
+    }
+
+
+def _range(d: dict[str, Any], show: Any = str) -> str:
+    if d["min"] == d["max"]:
+        return str(show(d["min"]))
+    return f"{show(d['min'])} … {show(d['median'])} … {show(d['max'])}"
+
+
+def _content(field: dict[str, Any]) -> str:
+    """What a field's values are like, in a few words."""
+    if "numbers" in field:
+        return _range(field["numbers"])
+    pictures = field.get("pictures", {})
+    words = f"{_range(pictures['width'])} x {_range(pictures['height'])} pixels" if "width" in pictures else ""
+    if "error" in pictures:
+        words += f"{'; ' if words else ''}{pictures['bad']} cannot be decoded: {pictures['error']}"
+    return words
+
+
+def _first(names: list[str]) -> str:
+    if len(names) <= _NAMES:
+        return ", ".join(names)
+    return ", ".join(names[: _NAMES - 1]) + f", … {names[-1]}"
+
+
+def _shards_line(shards: list[dict[str, Any]]) -> str:
+    names = [s["name"] for s in shards]
+    words = f"{len(shards):,}: {names[0]}" + (f" … {names[-1]}" if len(names) > 1 else "")
+    sizes, counts = _distribution([s["bytes"] for s in shards]), _distribution([s["samples"] for s in shards])
+    return f"{words}; {_range(counts, '{:,}'.format)} samples and {_range(sizes, terminal.size)} each"
+
+
+def _shown(name: str, value: dict[str, Any], fields: list[dict[str, Any]]) -> str:
+    dims = next((f.get("sample") for f in fields if f["name"] == name), None)
+    if dims and "width" in dims:
+        return f"{terminal.size(value['size'])}, {dims['width']['min']} x {dims['height']['min']} pixels"
+    if dims:
+        return f"{terminal.size(value['size'])}, cannot be decoded"
+    if "text" in value:
+        return f"{terminal.size(value['size'])}: {value['text']}"
+    if "shape" in value:
+        return f"{value['dtype']} {tuple(value['shape'])}"
+    return str(value["value"]) if "value" in value else terminal.size(value["size"])
+
+
+def page(facts: dict[str, Any]) -> None:
+    """The same on the screen."""
+    out = terminal.console()
+    head = terminal.facts()
+    about = "about " if facts["bytes_estimated"] else ""
+    head.add_row("format", facts["format"])
+    head.add_row("samples", f"{facts['samples']:,}")
+    head.add_row("size", f"{about}{terminal.size(facts['bytes'])}" + (" (from the samples read here)" if about else ""))
+    if facts["shards"]:
+        head.add_row("shards", terminal.plain(_shards_line(facts["shards"])))
+    head.add_row("blocks", f"{facts['blocks']:,} (runs of samples that shuffle=\"pool\" moves as a whole)")
+    if facts["classes"]:
+        head.add_row("classes", terminal.plain(f"{len(facts['classes']):,}: {_first(facts['classes'])}"))
+    head.add_row("fingerprint", facts["fingerprint"])
+    out.print(head)
+    out.print()
+
+    rows = terminal.table("field", "kind", "bytes", "content", ">found in")
+    for f in facts["fields"]:
+        sizes = _range(f["bytes"], terminal.size) if "bytes" in f else "in the index" if f["in_index"] else ""
+        rows.add_row(terminal.plain(f["name"]), f["kind"], sizes, terminal.plain(_content(f)), f"{f['present']} of {f['of']}")
+    out.print(rows)
+    out.print(f"[dim]least … median … most of {terminal.count(facts['fields'][0]['of'], 'sample')} read[/]\n")
+
+    one = facts["sample"]
+    sample = terminal.facts()
+    sample.add_row("sample", f"{one['number']:,}")
+    sample.add_row("key", terminal.plain(one["key"]))
+    for name, value in one["values"].items():
+        sample.add_row(terminal.plain(name), terminal.plain(_shown(name, value, facts["fields"])))
+    out.print(sample)

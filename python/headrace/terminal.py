@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line writes with: consoles, progress bars, numbers as people read them.
+
+Results go to stdout, everything that moves goes to stderr, so that `headrace … | less` is clean.
+Not imported by the library itself: rich is loaded by commands only.
+"""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+_PIPED_WIDTH = 160  # rich takes 80 columns where there is no terminal, which cuts tables
+
+
+def console(stderr: bool = False) -> Console:
+    plain = Console(stderr=stderr, highlight=False)
+    return plain if plain.is_terminal else Console(stderr=stderr, highlight=False, width=_PIPED_WIDTH)
+
+
+def error(text: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text.assemble(("error: ", "bold red"), text))
+
+
+class _Rate(ProgressColumn):
+    """So many a second, once that is known."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f}/s" if speed else "", style="cyan")
+
+
+def progress() -> Progress:
+    """Bars with counts, rate and the time left; gone when done."""
+    where = Console(stderr=True, highlight=False)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=where,
+        transient=True,
+        disable=not where.is_terminal,  # in a log it would leave empty lines
+    )
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """Columns whose name starts with '>' are numbers."""
+    out = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    for name in columns:
+        out.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left", overflow="fold")
+    return out
+
+
+def facts() -> Table:
+    """A table of two columns without lines: a name, and what is said of it."""
+    out = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    out.add_column(style="bold", no_wrap=True)
+    out.add_column(overflow="fold")
+    return out
+
+
+def plain(text: str) -> Text:
+    """Text from data: never read as rich's markup, control characters made visible."""
+    return Text("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+
+
+def ok(good: bool) -> Text:
+    return Text("ok", style="green") if good else Text("FAIL", style="bold red")
+
+
+def size(n: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(n) < 1000:
+            return f"{n:,.0f} {unit}" if unit == "B" or n >= 100 else f"{n:,.1f} {unit}"
+        n /= 1000
+    return f"{n:,.1f} TB"
+
+
+def seconds(s: float) -> str:
+    return f"{s:.1f} s" if s < 120 else f"{int(s) // 60} min {int(s) % 60} s"
+
+
+def count(n: int, what: str, plural: str = "") -> str:
+    return f"{n:,} {what if n == 1 else plural or what + 's'}"

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pack/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+
+#include "format/expand.h"
+#include "index/sidecar.h"
+#include "storage/sink.h"
+#include "storage/store.h"
+
+namespace headrace {
+namespace {
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Takes `expected` off the front.
+bool take(std::string_view& text, std::string_view expected) {
+  if (!text.starts_with(expected)) return false;
+  text.remove_prefix(expected.size());
+  return true;
+}
+
+template <typename T>
+bool take_number(std::string_view& text, T& out, int base) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, base);
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return error == std::errc();
+}
+
+// A file name of ours in a folder that we pack into.
+bool is_packs(std::string_view name) {
+  return name == kPackManifest || name == kUnfinishedName || is_temporary_name(name) || name.starts_with("shard-");
+}
+
+Status foreign(const std::string& folder, std::string_view what) {
+  return invalid(fmt::format("the folder is not empty: '{}' is there; give a new one", what)).in_file(folder);
+}
+
+Status append_line(const std::string& path, const std::string& line) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) return from_errno(errno, "open").in_file(path);
+  const bool failed = ::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()) || ::fsync(fd) != 0;
+  const int error = errno;
+  ::close(fd);
+  return failed ? from_errno(error, "write").in_file(path) : Status();
+}
+
+}  // namespace
+
+std::string shard_line(const PackedShard& shard) {
+  return fmt::format(R"({{"name": "{}", "samples": {}, "bytes": {}, "crc32c": "{:08x}"}})", shard.name, shard.samples,
+                     shard.bytes, shard.crc32c);
+}
+
+std::optional<PackedShard> parse_shard_line(std::string_view line) {
+  PackedShard shard;
+  if (!take(line, R"({"name": ")")) return {};
+  shard.name = line.substr(0, line.find('"'));
+  line.remove_prefix(shard.name.size());
+  if (!take(line, R"(", "samples": )") || !take_number(line, shard.samples, 10) || !take(line, R"(, "bytes": )") ||
+      !take_number(line, shard.bytes, 10) || !take(line, R"(, "crc32c": ")") || !take_number(line, shard.crc32c, 16) ||
+      !take(line, "\"}"))
+    return {};
+  return shard;
+}
+
+// A last line that a kill cut short does not parse, and its shard is written again.
+Status Journal::read_lines(const std::string& text) {
+  const std::shared_ptr<const Store> store = local_store();
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::optional<PackedShard> shard = parse_shard_line(line);
+    if (!shard) continue;
+    const Result<FileInfo> file = store->stat(folder_ + '/' + shard->name);
+    if (file.ok() && file.value().bytes == shard->bytes) done_.push_back(*shard);
+  }
+  return {};
+}
+
+Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::string head) {
+  const std::shared_ptr<const Store> store = local_store();
+  HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store->list(folder));
+  Journal journal(folder, std::move(head));
+  std::string record;
+  for (const FileInfo& entry : entries) {
+    const std::string_view name = base_name(entry.path);
+    if (!is_packs(name) || entry.is_folder) return foreign(folder, name);
+    if (name == kPackManifest || (name == kUnfinishedName && record.empty())) record = entry.path;
+  }
+  if (record.empty()) {
+    for (const FileInfo& entry : entries)
+      if (!is_temporary_name(base_name(entry.path))) return foreign(folder, base_name(entry.path));
+    HEADRACE_TRY(write_file(folder + '/' + std::string(kUnfinishedName), as_bytes(journal.head_ + '\n')));
+    return journal;
+  }
+  HEADRACE_ASSIGN(const Buffer bytes, store->read_all(record));
+  const std::string text(as_text(bytes.bytes()));
+  if (text.substr(0, text.find('\n')) != journal.head_)
+    return invalid(fmt::format("the folder holds another pack ({} does not say {}): other data or other options; "
+                               "give a new folder",
+                               base_name(record), plan.hex()))
+        .in_file(folder);
+  journal.finished_ = base_name(record) == kPackManifest;
+  for (const FileInfo& entry : entries)
+    if (is_temporary_name(base_name(entry.path))) ::unlink(entry.path.c_str());
+  HEADRACE_TRY(journal.read_lines(text));
+  return journal;
+}
+
+Status Journal::add(const PackedShard& shard) {
+  MutexLock lock(*mu_);
+  return append_line(folder_ + '/' + std::string(kUnfinishedName), '\n' + shard_line(shard) + '\n');
+}
+
+Status Journal::finish(const std::vector<PackedShard>& shards) {
+  std::string text = head_ + '\n';
+  for (size_t i = 0; i < shards.size(); ++i)
+    text += shard_line(shards[i]) + (i + 1 < shards.size() ? ",\n" : "\n");
+  text += "]}\n";
+  HEADRACE_TRY(write_file(folder_ + '/' + std::string(kPackManifest), as_bytes(text)));
+  ::unlink((folder_ + '/' + std::string(kUnfinishedName)).c_str());
+  return {};
+}
+
+}  // namespace headrace

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Journal: what of a pack is done, on disk.  While it goes on, a line per finished
+// shard in DST/headrace.unfinished; in the end DST/headrace.json with all of them.
+//
+//   {"headrace": 1, "pack": "<plan>", "format": "tar", "samples": 1000, "shards": [
+//   {"name": "shard-000000.tar", "samples": 500, "bytes": 123, "crc32c": "0123abcd"},
+//   …
+//   ]}
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/mutex.h"
+#include "base/status.h"
+
+namespace headrace {
+
+inline constexpr std::string_view kPackManifest = "headrace.json";
+
+struct PackedShard {
+  std::string name;
+  uint64_t samples = 0;
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;
+  bool operator==(const PackedShard&) const = default;
+};
+
+std::string shard_line(const PackedShard& shard);
+std::optional<PackedShard> parse_shard_line(std::string_view line);
+
+// Thread-safe.
+class Journal {
+ public:
+  // Looks at what is in `folder`: nothing, this plan unfinished, or this plan finished.
+  // Anything else is kInvalidArgument and names it.  Removes temporary files that a killed
+  // run of this plan left.
+  static Result<Journal> open(const std::string& folder, Hash128 plan, std::string head);
+
+  bool finished() const { return finished_; }
+  // Shards that an earlier run finished and whose files have their sizes.
+  const std::vector<PackedShard>& done() const { return done_; }
+
+  Status add(const PackedShard& shard);
+  // `shards` in order.  The manifest appears, then the unfinished mark goes.
+  Status finish(const std::vector<PackedShard>& shards);
+
+ private:
+  Journal(std::string folder, std::string head) : folder_(std::move(folder)), head_(std::move(head)) {}
+  Status read_lines(const std::string& text);
+
+  std::string folder_;
+  std::string head_;  // first line of both files
+  bool finished_ = false;
+  std::vector<PackedShard> done_;
+  std::unique_ptr<Mutex> mu_ = std::make_unique<Mutex>();  // one line at a time
+};
+
+}  // namespace headrace

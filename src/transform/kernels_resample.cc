@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// across and down in vectors of up to 256 bits, compiled for each instruction set that Highway
+// knows and chosen once at run time.
+//
+// across: the taps of a pixel lie one after the other, so one 16-byte load holds four of them.
+// Two shuffles pair them up by channel, each multiply-add does two taps of all channels:
+//
+//   r0 g0 b0 r1 g1 b1 r2 g2 b2 r3 g3 b3 ..   ──►  r0 r1 g0 g1 b0 b1 . . ,  r2 r3 g2 g3 b2 b3 . .
+//
+// The halves of a 256-bit vector are two rows.  Of gray rows four stand in for the channels.
+//
+// down: two rows interleaved byte by byte are such pairs already.
+#include "transform/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "transform/kernels_resample.cc"
+#include <hwy/foreach_target.h>  // must come before highway.h
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "transform/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace {
+namespace HWY_NAMESPACE {
+namespace {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+
+void fill(Kernels&) {}
+
+#else
+namespace hn = hwy::HWY_NAMESPACE;
+
+const hn::CappedTag<uint8_t, 32> d8;
+const hn::Repartition<int16_t, decltype(d8)> d16;
+const hn::Repartition<int32_t, decltype(d8)> d32;
+using V8 = hn::Vec<decltype(d8)>;
+using V16 = hn::Vec<decltype(d16)>;
+using V32 = hn::Vec<decltype(d32)>;
+constexpr int kBlocks = static_cast<int>(hn::MaxLanes(d8) / 16);
+
+// ---- sums ----
+
+// Both weights of a pair, in every pair of lanes.
+HWY_INLINE V16 weights(const int16_t* pair) {
+  int32_t bits;
+  std::memcpy(&bits, pair, sizeof bits);
+  return hn::BitCast(d16, hn::Set(d32, bits));
+}
+
+// Sums of products of neighbouring lanes.  Where the instruction set adds lanes in another
+// order, `second` keeps them apart until value().  The constructors are spelt out: one that the
+// compiler makes lacks the target attribute, and GCC then refuses to inline it.
+struct Sum {
+  V32 first;
+  V32 second;
+  HWY_INLINE Sum() : first(hn::Zero(d32)), second(hn::Zero(d32)) {}
+  HWY_INLINE void add(V16 pixels, V16 w) {
+    first = hn::ReorderWidenMulAccumulate(d32, pixels, w, first, second);
+  }
+  HWY_INLINE V32 value() const { return hn::RearrangeToOddPlusEven(first, second); }
+};
+
+// By weights in two parts (taps.h).
+struct ExactSum {
+  Sum high;
+  Sum low;
+  HWY_INLINE ExactSum() {}
+  HWY_INLINE void add(V16 pixels, V16 high_weights, V16 low_weights) {
+    high.add(pixels, high_weights);
+    low.add(pixels, low_weights);
+  }
+  // Rounded, not yet clipped.
+  HWY_INLINE V32 value() const {
+    const V32 sum = hn::Add(hn::ShiftLeft<kSplitBits>(high.value()), low.value());
+    return hn::ShiftRight<kWeightBits>(hn::Add(sum, hn::Set(d32, kRound)));
+  }
+};
+
+// Four vectors of sums, clipped to bytes; in each 128-bit block a's, b's, c's, then d's.
+HWY_INLINE V8 clipped(V32 a, V32 b, V32 c, V32 d) {
+  const V16 ab = hn::ReorderDemote2To(d16, a, b);
+  const V16 cd = hn::ReorderDemote2To(d16, c, d);
+#if HWY_TARGET == HWY_AVX2
+  return V8{_mm256_packus_epi16(ab.raw, cd.raw)};
+#else
+  const hn::Half<decltype(d8)> half;
+  return hn::Combine(d8, hn::DemoteTo(half, cd), hn::DemoteTo(half, ab));
+#endif
+}
+
+// ---- across ----
+
+// Rows of kChannels that fill a vector, and rows that go through together: two vectors, so that
+// each weight is loaded once for both.
+template <int kChannels>
+constexpr int kRows = kChannels == 1 ? 4 * kBlocks : kBlocks;
+template <int kChannels>
+constexpr int kGroup = 2 * kRows<kChannels>;
+
+// Shuffles that pair up taps 0 and 1, and taps 2 and 3; 128 gives 0.
+template <int kChannels>
+struct Pairing;
+template <>
+struct Pairing<1> {
+  alignas(16) static constexpr uint8_t k01[16] = {0, 128, 1, 128, 4, 128, 5, 128, 8, 128, 9, 128, 12, 128, 13, 128};
+  alignas(16) static constexpr uint8_t k23[16] = {2, 128, 3, 128, 6, 128, 7, 128, 10, 128, 11, 128, 14, 128, 15, 128};
+};
+template <>
+struct Pairing<3> {
+  alignas(16) static constexpr uint8_t k01[16] = {0, 128, 3, 128, 1, 128, 4, 128, 2, 128, 5, 128, 128, 128, 128, 128};
+  alignas(16) static constexpr uint8_t k23[16] = {6, 128, 9, 128, 7, 128, 10, 128, 8, 128, 11, 128, 128, 128, 128, 128};
+};
+template <>
+struct Pairing<4> {
+  alignas(16) static constexpr uint8_t k01[16] = {0, 128, 4, 128, 1, 128, 5, 128, 2, 128, 6, 128, 3, 128, 7, 128};
+  alignas(16) static constexpr uint8_t k23[16] = {8, 128, 12, 128, 9, 128, 13, 128, 10, 128, 14, 128, 11, 128, 15, 128};
+};
+
+// Four pixels of four channels to four channels of four pixels.
+alignas(16) constexpr uint8_t kPlanar[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+
+// Four taps of each row that fits into the vector.
+template <int kChannels>
+HWY_INLINE V8 load_taps(const uint8_t* const* rows, ptrdiff_t at) {
+  if constexpr (kChannels == 1) {
+    alignas(32) uint32_t four[4 * kBlocks];
+    for (int r = 0; r < 4 * kBlocks; ++r) std::memcpy(&four[r], rows[r] + at, 4);
+    return hn::BitCast(d8, hn::Load(hn::Repartition<uint32_t, decltype(d8)>(), four));
+  } else {
+#if HWY_TARGET == HWY_AVX2
+    const hn::Half<decltype(d8)> block;
+    return hn::Combine(d8, hn::LoadU(block, rows[1] + at), hn::LoadU(block, rows[0] + at));
+#else
+    return hn::LoadU(d8, rows[0] + at);
+#endif
+  }
+}
+
+// One output of two vectors of rows; each row has four lanes, its channels.
+template <int kChannels, int kPairs>  // kPairs: 1, 2, or 0 for any even number
+HWY_INLINE void one(const uint8_t* const* rows, int32_t start, const TapPair* taps, int pairs, V32& a, V32& b) {
+  ptrdiff_t at = static_cast<ptrdiff_t>(start) * kChannels;
+  ExactSum sum_a;
+  ExactSum sum_b;
+  const auto add = [&](V8 pixels_a, V8 pixels_b, const uint8_t* pairing, const TapPair& t) HWY_ATTR {
+    const V8 shuffle = hn::LoadDup128(d8, pairing);
+    const V16 high = weights(t.high);
+    const V16 low = weights(t.low);
+    sum_a.add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels_a, shuffle)), high, low);
+    sum_b.add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels_b, shuffle)), high, low);
+  };
+  const int n = kPairs == 0 ? pairs : kPairs;
+  for (int k = 0; k < n; k += 2, at += 4 * kChannels) {
+    const V8 pixels_a = load_taps<kChannels>(rows, at);
+    const V8 pixels_b = load_taps<kChannels>(rows + kRows<kChannels>, at);
+    add(pixels_a, pixels_b, Pairing<kChannels>::k01, taps[k]);
+    if constexpr (kPairs != 1) add(pixels_a, pixels_b, Pairing<kChannels>::k23, taps[k + 1]);
+  }
+  a = sum_a.value();
+  b = sum_b.value();
+}
+
+// Four outputs; in each block four bytes of the first channel, four of the second, …
+template <int kChannels, int kPairs>
+HWY_INLINE void four(const uint8_t* const* rows, const int32_t* starts, const TapPair* taps, int pairs, V8& a, V8& b) {
+  V32 a0, a1, a2, a3, b0, b1, b2, b3;
+  one<kChannels, kPairs>(rows, starts[0], taps, pairs, a0, b0);
+  one<kChannels, kPairs>(rows, starts[1], taps + pairs, pairs, a1, b1);
+  one<kChannels, kPairs>(rows, starts[2], taps + 2 * pairs, pairs, a2, b2);
+  one<kChannels, kPairs>(rows, starts[3], taps + 3 * pairs, pairs, a3, b3);
+  const V8 planar = hn::LoadDup128(d8, kPlanar);
+  a = hn::TableLookupBytes(clipped(a0, a1, a2, a3), planar);
+  b = hn::TableLookupBytes(clipped(b0, b1, b2, b3), planar);
+}
+
+// Eight outputs of the rows of one vector to where their channels lie.
+template <int kChannels>
+HWY_INLINE void put(V8 first, V8 second, uint8_t* const* out, int i) {
+  const hn::Repartition<uint32_t, decltype(d8)> du32;
+  const hn::Repartition<uint64_t, decltype(d8)> du64;
+  const auto a = hn::BitCast(du32, first);
+  const auto b = hn::BitCast(du32, second);
+  const auto c01 = hn::BitCast(du64, hn::InterleaveLower(du32, a, b));
+  const auto c23 = hn::BitCast(du64, hn::InterleaveUpper(du32, a, b));
+  for (size_t block = 0; block < static_cast<size_t>(kBlocks); ++block, out += 4) {
+    const uint64_t lanes[4] = {hn::ExtractLane(c01, 2 * block), hn::ExtractLane(c01, 2 * block + 1),
+                               hn::ExtractLane(c23, 2 * block), hn::ExtractLane(c23, 2 * block + 1)};
+    for (int c = 0; c < (kChannels == 3 ? 3 : 4); ++c) std::memcpy(out[c] + i, &lanes[c], 8);
+  }
+}
+
+// `out` has four pointers for each block of the two vectors.
+template <int kChannels, int kPairs>
+void across_group(const uint8_t* const* in, uint8_t* const* out, const Taps& taps) {
+  const int pairs = kPairs == 0 ? taps.pairs() : kPairs;
+  const int32_t* starts = taps.starts();
+  const TapPair* w = taps.weights(0);
+  for (int i = 0; i < taps.count(); i += 8, starts += 8, w += 8 * pairs) {
+    V8 a0, a1, b0, b1;
+    four<kChannels, kPairs>(in, starts, w, pairs, a0, b0);
+    four<kChannels, kPairs>(in, starts + 4, w + 4 * pairs, pairs, a1, b1);
+    put<kChannels>(a0, a1, out, i);
+    put<kChannels>(b0, b1, out + 4 * kBlocks, i);
+  }
+}
+
+template <int kChannels>
+void across_rows(const AcrossRow* rows, int count, size_t plane, const Taps& taps) {
+  for (int r = 0; r < count; r += kGroup<kChannels>) {
+    const uint8_t* in[kGroup<kChannels>];
+    uint8_t* out[8 * kBlocks];
+    for (int k = 0; k < kGroup<kChannels>; ++k) {
+      const AcrossRow& row = rows[std::min(r + k, count - 1)];  // the last once more where rows are missing
+      in[k] = row.in;
+      if constexpr (kChannels == 1)
+        out[k] = row.out;
+      else
+        for (size_t c = 0; c < 4; ++c) out[4 * k + static_cast<int>(c)] = row.out + c * plane;
+    }
+    switch (taps.pairs()) {
+      case 1: across_group<kChannels, 1>(in, out, taps); break;
+      case 2: across_group<kChannels, 2>(in, out, taps); break;
+      default: across_group<kChannels, 0>(in, out, taps);
+    }
+  }
+}
+
+void across(const AcrossRow* rows, int count, int channels, size_t plane, const Taps& taps) {
+  switch (channels) {
+    case 1: return across_rows<1>(rows, count, plane, taps);
+    case 3: return across_rows<3>(rows, count, plane, taps);
+    case 4: return across_rows<4>(rows, count, plane, taps);
+    default: return scalar_kernels().across(rows, count, channels, plane, taps);
+  }
+}
+
+// ---- down ----
+
+template <int kPairs>  // 1, 2, or 0 for any
+HWY_INLINE V8 column(const uint8_t* const* rows, size_t at, const TapPair* taps, int pairs) {
+  ExactSum sum[4];
+  const int n = kPairs == 0 ? pairs : kPairs;
+  const V8 zero = hn::Zero(d8);
+  for (int k = 0; k < n; ++k) {
+    const V16 high = weights(taps[k].high);
+    const V16 low = weights(taps[k].low);
+    const V8 a = hn::LoadU(d8, rows[2 * k] + at);
+    const V8 b = hn::LoadU(d8, rows[2 * k + 1] + at);
+    const V8 lower = hn::InterleaveLower(d8, a, b);
+    const V8 upper = hn::InterleaveUpper(d8, a, b);
+    sum[0].add(hn::BitCast(d16, hn::InterleaveLower(d8, lower, zero)), high, low);
+    sum[1].add(hn::BitCast(d16, hn::InterleaveUpper(d8, lower, zero)), high, low);
+    sum[2].add(hn::BitCast(d16, hn::InterleaveLower(d8, upper, zero)), high, low);
+    sum[3].add(hn::BitCast(d16, hn::InterleaveUpper(d8, upper, zero)), high, low);
+  }
+  return clipped(sum[0].value(), sum[1].value(), sum[2].value(), sum[3].value());
+}
+
+template <int kPairs>
+void down_row(const uint8_t* const* rows, size_t offset, const TapPair* taps, int pairs, size_t n, uint8_t* out) {
+  constexpr size_t kLanes = static_cast<size_t>(16 * kBlocks);
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    hn::StoreU(column<kPairs>(rows, offset + i, taps, pairs), d8, out + i);
+  if (i == n) return;
+  alignas(32) uint8_t tail[kLanes];
+  hn::Store(column<kPairs>(rows, offset + i, taps, pairs), d8, tail);
+  std::memcpy(out + i, tail, n - i);
+}
+
+void down(const uint8_t* const* rows, size_t offset, const TapPair* taps, int pairs, size_t n, uint8_t* out) {
+  switch (pairs) {
+    case 1: return down_row<1>(rows, offset, taps, 1, n, out);
+    case 2: return down_row<2>(rows, offset, taps, 2, n, out);
+    default: return down_row<0>(rows, offset, taps, pairs, n, out);
+  }
+}
+
+void fill(Kernels& kernels) {
+  kernels.name = hwy::TargetName(HWY_TARGET);
+  kernels.across = across;
+  kernels.down = down;
+}
+
+#endif
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headrace {
+HWY_EXPORT(fill);
+void use_vector_resampling(Kernels& kernels) { HWY_DYNAMIC_DISPATCH(fill)(kernels); }
+}  // namespace headrace
+#endif

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets, made once a session; a timeout on every test; ranks from nowhere but the test."""
+
+from __future__ import annotations
+
+import pathlib
+
+import headrace as hr
+import pytest
+import support
+
+TIMEOUT_S = 60
+_LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "OMPI_", "MV2_", "PMI_", "PALS_", "SLURM_", "TORCHELASTIC_")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+@pytest.fixture(autouse=True)
+def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in list(os.environ):
+        if name.startswith(_LAUNCHERS):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> support.Data:
+    return support.Data(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> hr.Dataset:
+    """211 samples whose cls is their number, in 23 shards."""
+    return hr.open(support.write_numbers(tmp_path_factory.mktemp("numbers")))
+
+
+@pytest.fixture()
+def say_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said once a process is said again."""
+    monkeypatch.setattr("headrace.dataset._told", set())
+
+
+@pytest.fixture(scope="session")
+def repository() -> pathlib.Path:
+    return pathlib.Path(__file__).resolve().parent.parent

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ten lines a user pastes, and what they promise: torch tensors, no copy, memory that stays."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pathlib
+
+import headrace as hr
+import numpy as np
+import pytest
+import torch
+from support import COUNT, Data, members_of, wait_until, write_tar
+
+TEN_LINES = '''
+import headrace as hr
+loader = hr.Loader("train-{0000..0007}.tar", batch_size=64, shuffle=True, seed=1,
+                   fields={"image": hr.image("jpg").random_resized_crop(224).random_flip().normalize(hr.IMAGENET),
+                           "label": hr.scalar("cls")})
+for epoch in range(2):
+    for batch in loader.epoch(epoch):
+        x, y = batch["image"], batch["label"]        # torch tensors, no copy
+'''
+
+
+@pytest.fixture(scope="module")
+def ten_lines_folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("ten")
+    for shard in range(8):
+        part = [data.samples[(shard * 20 + i) % COUNT] for i in range(20)]
+        write_tar(folder / f"train-{shard:04d}.tar", [m for i, s in enumerate(part) for m in [(f"{i}.{n.split('.')[-1]}", v) for n, v in members_of(s)]])
+    return folder
+
+
+def test_the_ten_lines_run_as_pasted(ten_lines_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ten_lines_folder)
+    names: dict[str, object] = {}
+    exec(TEN_LINES, names)
+    x, y = names["x"], names["y"]
+    assert isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)
+    assert x.shape == (64, 3, 224, 224) and x.dtype == torch.float32
+    assert y.shape == (64,) and y.dtype == torch.int64
+    assert 0 <= int(y.min()) and int(y.max()) <= 4
+    assert -3 < float(x.min()) < float(x.max()) < 3
+    names["loader"].close()  # type: ignore[attr-defined]
+
+
+@pytest.fixture()
+def loader(data: Data) -> hr.Loader:
+    with hr.Loader(data.tar, 8, {"image": hr.image("jpg").resize((32, 32)), "label": hr.scalar("cls")}) as loader:
+        yield loader
+
+
+def test_a_tensor_shares_its_memory_with_numpy(loader: hr.Loader) -> None:
+    image = next(iter(loader))["image"]
+    view = image.numpy()
+    assert view.__array_interface__["data"][0] == image.data_ptr()
+    view[0, 0, 0, 0] = 77
+    assert int(image[0, 0, 0, 0]) == 77
+
+
+def test_asking_a_batch_twice_gives_the_same_tensor(loader: hr.Loader) -> None:
+    batch = next(iter(loader))
+    assert batch["image"].data_ptr() == batch["image"].data_ptr()
+    assert batch["image"] is batch["image"]
+
+
+def test_tensors_are_aligned_and_contiguous(loader: hr.Loader) -> None:
+    batch = next(iter(loader))
+    assert batch["image"].is_contiguous()
+    assert batch["image"].data_ptr() % 64 == 0
+
+
+def test_a_batch_is_a_dict(loader: hr.Loader) -> None:
+    batch = next(iter(loader))
+    assert isinstance(batch, dict) and list(batch) == ["image", "label"]
+    assert (lambda image, label: label)(**batch) is batch["label"]
+
+
+def test_a_kept_batch_stays_as_it_was_while_the_loader_goes_on(loader: hr.Loader) -> None:
+    kept = [(b["image"], b["image"].clone()) for b in loader.epoch(0)]
+    for _ in range(3):
+        for _ in loader.epoch(1):
+            pass
+    assert all(torch.equal(image, copy) for image, copy in kept)
+    assert len({image.data_ptr() for image, _ in kept}) == len(kept)
+
+
+def test_a_kept_batch_stays_valid_after_the_loader_is_closed(data: Data) -> None:
+    loader = hr.Loader(data.tar, 8, {"image": hr.image("jpg").resize((32, 32))})
+    batch = next(iter(loader))
+    copy = batch["image"].clone()
+    image = batch["image"]
+    loader.close()
+    del loader, batch
+    gc.collect()
+    assert torch.equal(image, copy)
+
+
+def test_a_view_alone_keeps_its_memory(data: Data) -> None:
+    loader = hr.Loader(data.tar, 8, {"image": hr.image("jpg").resize((32, 32))}, output="numpy")
+    row = next(iter(loader))["image"][3]
+    copy = row.copy()
+    loader.close()
+    del loader
+    gc.collect()
+    assert np.array_equal(row, copy)
+
+
+def test_buffers_of_batches_let_go_are_used_again(data: Data) -> None:
+    with hr.Loader(data.tar, 4, {"image": hr.image("jpg").resize((64, 64))}, threads=1) as loader:
+        seen = [b["image"].data_ptr() for e in range(4) for b in loader.epoch(e)]
+        ahead = loader.stats()["batches_ahead"]
+    assert len(seen) == 4 * (COUNT // 4)
+    assert len(set(seen)) <= ahead + 3
+
+
+def test_handing_over_a_ready_batch_is_cheap(data: Data) -> None:
+    """The promise is 20 µs; the bound leaves room for a machine that others use."""
+    import time
+
+    with hr.Loader(data.tar, 2, {"image": hr.image("jpg").resize((32, 32)), "label": hr.scalar("cls")}) as loader:
+        times = []
+        for epoch in range(3):
+            it = loader.epoch(epoch)
+            ahead = loader.stats()["batches_ahead"]
+            for _ in range(8):
+                delivered = loader.stats()["stages"]["deliver"]["items"]
+                wait_until(lambda: loader.stats()["stages"]["decode"]["items"] >= min(delivered + 2 * ahead, 2 * (COUNT // 2)))
+                start = time.perf_counter()
+                next(it)
+                times.append(time.perf_counter() - start)
+    assert sorted(times)[len(times) // 2] < 500e-6
+
+
+def test_importing_headrace_imports_no_framework() -> None:
+    from support import run_python
+
+    run = run_python("import headrace, sys; print([m for m in ('torch', 'jax', 'PIL', 'torchvision') if m in sys.modules])")
+    assert run.stdout.strip() == "[]", run.stderr
+
+
+def test_importing_headrace_starts_no_thread() -> None:
+    from support import run_python
+
+    run = run_python("import headrace, os; print(len(os.listdir('/proc/self/task')))", env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    assert run.stdout.strip() == "1", run.stderr
