@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 
+STATE_VERSION = 1
+
+
 class Batch(dict[str, Any]):
     """``batch[name]`` is a tensor (or a list, or a tuple for padded and ragged fields)."""
 
     _raw: Any
-    _loader: Any
 
     @property
     def indices(self) -> np.ndarray:
@@ -32,5 +34,4 @@ class Batch(dict[str, Any]):
     @property
     def state(self) -> dict[str, Any]:
         """The loader's state as of after this batch, for wrappers that fetch one ahead."""
-        epoch, g, _ = self._raw.after
-        return self._loader._state_at(epoch, g)
+        return {"headrace": STATE_VERSION, **self._raw.state()}

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import headrace as hr
 
 from . import _core, demo_checks, demo_data, demo_rates, demo_sheet, terminal
-from .demo_checks import EPOCHS, SEED, Advance, Pixels, Tally
+from .demo_checks import EPOCHS, SEED, Advance, Faults, Pixels, Tally
 from .demo_data import Data
 
 BATCH = 64  # of a rank
+_NEAR = 0.25  # standard deviations: how far two means of randomly cropped pictures may lie apart
 
 
 @dataclass
@@ -45,8 +45,7 @@ class Demo:
         self.folder, self.images, self.worlds = folder, images, worlds
         self.out = terminal.console()
         self.report = Report()
-        self.torch = all(importlib.util.find_spec(m) is not None for m in ("torch",))
-        self.output = "torch" if self.torch else "numpy"
+        self.output = "torch" if importlib.util.find_spec("torch") is not None else "numpy"
         # Small data sets still have a few steps on the most ranks, so that there is a middle to resume in.
         self.batch = min(BATCH, max(1, images // (4 * max(worlds))))
 
@@ -87,58 +86,62 @@ class Demo:
 
     def load(self, data: Data) -> Pixels:
         """Every source on one rank and on several; the table of what came."""
-        rows = terminal.table("source", ">ranks", "as", "shuffle", ">batches a rank", ">samples", ">missing", ">twice", ">wrong", ">samples/s",
-                              title=f"{EPOCHS} epochs each, batches of {self.batch} a rank")  # fmt: skip
+        rows = terminal.table("source", ">ranks", "shuffle", "loaded as", ">batches of a rank", ">samples", ">missing", ">twice", ">wrong",
+                              title=f"{EPOCHS} epochs each, batches of {self.batch} on every rank")  # fmt: skip
         tallies: list[Tally] = []
 
-        def row(name: str, t: Tally, how: str, shuffle: str) -> None:
-            tallies.append(t)
-            missing, twice = t.missing_and_repeated(data.samples)
-            counts = " ".join(str(n) for n in t.batches[0]) if not t.even() else str(t.batches[0][0])
-            got = sum(len(t.samples(e)) for e in range(EPOCHS))
-            rows.add_row(name, str(t.ranks), how, shuffle, counts, f"{got:,}", str(missing), str(twice), str(t.wrong), f"{got / t.seconds:,.0f}")
+        def row(name: str, shuffle: str, what: str, runs: list[Tally]) -> None:
+            tallies.extend(runs)
+            faults = Faults()
+            for t in runs:
+                faults.add(t.faults(data.samples))
+            counts = " / ".join(sorted({" ".join(str(n) for n in (epoch[:1] if t.even() else epoch)) for t in runs for epoch in t.batches}))
+            got = sum(len(t.samples(e)) for t in runs for e in range(EPOCHS))
+            rows.add_row(name, str(runs[0].ranks), shuffle, what, counts, f"{got:,}", *map(str, (faults.missing, faults.repeated, faults.wrong)))
 
-        with self.bar("pictures, 1 rank", 3 * EPOCHS * data.samples) as advance:
+        with self.bar("pictures on 1 rank", 3 * EPOCHS * data.samples) as advance:
             alone, differing, pixels = demo_checks.one_rank(data, self.batch, self.output, advance)
         for name, t in alone.items():
-            row(name, t, "pictures", "global")
-        runs = [(name, url, world, shuffle) for name, url in data.sources().items() for world in self.worlds for shuffle in ("global", "pool")]
+            row(name, "global", "pictures", [t])
         order_kept = True
-        with self.bar("files, several ranks", len(runs) * EPOCHS * data.samples) as advance:
-            for name, url, world, shuffle in runs:
-                t = demo_checks.several_ranks(data, url, world, self.batch, shuffle, self.output, advance)
-                row(name, t, "files", shuffle)
-                if shuffle == "global":
-                    order_kept = order_kept and t.steps_equal(alone[name])
-        with terminal.console(stderr=True).status(f"{self.worlds[0]} ranks as processes"):
+        with self.bar("files on several ranks", len(alone) * len(self.worlds) * 2 * EPOCHS * data.samples) as advance:
+            for name, url in data.sources().items():
+                for world in self.worlds:
+                    runs = [demo_checks.several_ranks(data, url, world, self.batch, s, self.output, advance) for s in ("global", "pool")]
+                    row(name, "global, pool", "files", runs)
+                    order_kept = order_kept and runs[0].steps_equal(alone[name])
+        with terminal.console(stderr=True).status(f"pictures on {self.worlds[0]} ranks, each a process"):
             t, told = demo_checks.processes(data, self.worlds[0], self.batch, pixels)
-        row("tar shards", t, "processes", "global")
+        row("tar shards", "global", "pictures, processes", [t])
         self.out.print()
         self.out.print(rows)
-        self._judge(data, tallies, differing, order_kept, told)
+        self._judge(data, tallies, differing, order_kept)
+        said = sorted(set(told))
+        good = said == ["RANK and WORLD_SIZE"] and t.even() and not t.faults(data.samples).any()
+        self.report.add("ranks as processes agree", good, f"{len(told)} processes, told by {' / '.join(said)}: {t.wrong} pictures differ from one rank's")
         return pixels
 
-    def _judge(self, data: Data, tallies: list[Tally], differing: dict[str, int], order_kept: bool, told: list[str]) -> None:
-        report, many = self.report, ", ".join(str(w) for w in self.worlds)
-        wrong = [t for t in tallies if not t.exact(data.samples)]
-        words = f"{len(tallies) - len(wrong)} of {len(tallies)} runs: {data.samples:,} samples, {EPOCHS} epochs, no sample missing or twice, bytes and labels right"
-        report.add("every sample exactly once per epoch", not wrong, words)
+    def _judge(self, data: Data, tallies: list[Tally], differing: dict[str, int], order_kept: bool) -> None:
+        report, many = self.report, " and ".join(str(w) for w in self.worlds)
+        faults = Faults()
+        for t in tallies:
+            faults.add(t.faults(data.samples))
+        words = f"{len(tallies)} runs of {EPOCHS} x {data.samples:,} samples: {faults} (bytes, pixels, labels)"
+        report.add("every sample exactly once per epoch", not faults.any(), words)
         even = sum(t.even() for t in tallies)
-        report.add("all ranks get the same number of batches", even == len(tallies), f"{even} of {len(tallies)} runs, on {many} ranks")
-        report.add("the order does not depend on the ranks", order_kept, f"step by step, {many} ranks hold what one rank holds")
-        same = ", ".join(f"{name}: {n or 'no'} batch{'es' if n != 1 else ''} differ" for name, n in differing.items())
-        report.add("byte-identical from folders and shards", not any(differing.values()), f"{same} from the class folders', pixel for pixel")
-        said = sorted(set(told))
-        report.add("ranks as processes agree", said == ["RANK and WORLD_SIZE"], f"{len(told)} processes, told by {' / '.join(said)} alone: same pixels as one rank's")
+        report.add("all ranks get the same number of batches", even == len(tallies), f"{even} of {len(tallies)} runs")
+        report.add("the order does not depend on the ranks", order_kept, f"each step on {many} ranks with the same samples on one")
+        same = ", ".join(f"{name}: {n}" for name, n in differing.items())
+        report.add("folders and shards give identical bytes", not any(differing.values()), f"batches that differ from the class folders': {same}")
 
     def resume(self, data: Data, pixels: Pixels) -> None:
         ranks = (self.worlds[-1], self.worlds[0] if len(self.worlds) > 1 else self.worlds[0] + 1)
         with self.bar("resuming", data.samples) as advance:
             r = demo_checks.resume(data, ranks, self.batch, self.output, pixels, advance)
-        done, rest = len(r.before.samples(0)), len(r.after.samples(0))
-        words = f"{done:,} samples on {ranks[0]} ranks, then the other {rest:,} on {ranks[1]}: none twice, none missing, same pixels"
-        self.report.add("resume in the middle, on other ranks", r.exact(data.samples) and r.after.even(), words)
-        self.report.add("the state is the same on every rank", r.states_equal, f"{ranks[0]} states compared")
+        done, rest, faults = len(r.before.samples(0)), len(r.after.samples(0)), r.faults(data.samples)
+        words = f"{done:,} samples on {ranks[0]} ranks, then {rest:,} on {ranks[1]}: {faults}"
+        self.report.add("resume in mid-epoch gives exactly the rest", not faults.any() and r.after.even(), words)
+        self.report.add("the state is equal on every rank", r.states_equal, f"{ranks[0]} states")
 
     # -- the rest -------------------------------------------------------------------------------
 
@@ -147,27 +150,29 @@ class Demo:
         if missing:
             self.say("rates", f"no comparison with PyTorch's DataLoader: {' and '.join(missing)} not installed (pip install {' '.join(missing)})")
             return
-        start = time.perf_counter()
-        with self.bar("rates", 3 * rounds * data.samples) as advance:
-            contenders, verdict = demo_rates.compare(data, rounds, advance, _core.usable_cpus())
-        base = contenders[-1].rate
-        rows = terminal.table("", ">pictures/s", ">slowest … fastest", ">times as fast",
-                              title="RandomResizedCrop(224), flip, normalise, f32; median of "
-                                    f"{terminal.count(rounds, 'interleaved round')} on {terminal.count(_core.usable_cpus(), 'CPU')}")  # fmt: skip
-        for c in contenders:
-            rows.add_row(c.name, f"{c.rate:,.0f}", f"{min(c.rates):,.0f} … {max(c.rates):,.0f}", f"{c.rate / base:.1f}")
-        self.out.print(rows)
-        self.out.print(f"[dim]headrace's verdict: {verdict} ({terminal.seconds(time.perf_counter() - start)})[/]", soft_wrap=True)
-        self.out.print()
-        ours, theirs = contenders[0], contenders[-1]
-        near = ours.shape == theirs.shape and abs(ours.mean - theirs.mean) < 0.2
-        words = f"tensors of {' x '.join(map(str, ours.shape))}, mean value {ours.mean:+.2f} and {theirs.mean:+.2f}"
-        self.report.add("the comparison did the same work", near, words)
+        cpus = _core.usable_cpus()
+        with terminal.progress() as bars:
 
-    def sheet(self, data: Data) -> None:
+            def bar(what: str, total: int) -> Advance:
+                task = bars.add_task(what, total=total)
+                return lambda n: bars.advance(task, n)
+
+            contenders = demo_rates.compare(data, rounds, cpus, bar)
+        base = contenders[-1].rate
+        title = f"random crop to 224, flip, normalise, f32: median of {terminal.count(rounds, 'interleaved round')} on {terminal.count(cpus, 'CPU')}"
+        rows = terminal.table("", ">pictures/s", ">slowest … fastest", ">speed-up", title=title)
+        for c in contenders:
+            rows.add_row(c.name, f"{c.rate:,.0f}", f"{min(c.rates):,.0f} … {max(c.rates):,.0f}", f"{c.rate / base:.1f} x")
+        self.out.print(rows)
+        ours, theirs = contenders[0], contenders[-1]
+        near = ours.shape == theirs.shape and abs(ours.mean - theirs.mean) < _NEAR
+        words = f"tensors of {ours.shape} and {theirs.shape}, mean {ours.mean:+.2f} and {theirs.mean:+.2f}"
+        self.report.add("headrace and DataLoader did the same work", near, words)
+
+    def sheet(self, data: Data) -> Path:
         path = self.folder / "contact_sheet.png"
         demo_sheet.write(data.shards, path, SEED)
-        self.say("look at", f"{path.resolve()}: pictures and their augmentations")
+        return path.resolve()
 
     def summary(self, seconds: float) -> None:
         rows = terminal.table("check", "what was compared", "result")
@@ -186,10 +191,11 @@ def run(folder: Path, images: int, worlds: list[int], rounds: int) -> bool:
     start = time.perf_counter()
     demo = Demo(folder, images, worlds)
     data = demo.make()
-    pixels: Any = demo.load(data)
+    pixels = demo.load(data)
     demo.resume(data, pixels)
     if rounds:
         demo.compare(data, rounds)
-    demo.sheet(data)
+    sheet = demo.sheet(data)
     demo.summary(time.perf_counter() - start)
+    demo.say("look at", f"{sheet}: pictures, and what training sees of them")
     return demo.report.good

@@ -16,7 +16,7 @@ from .demo_checks import SEED, training_fields
 from .demo_data import Data
 
 BATCH = 64
-_BATCHES = 10  # of a round, at least; every worker of the DataLoader gets equally many
+_BATCHES = 8  # of a round, at least; every worker of the DataLoader gets equally many
 _TRIAL_BATCHES = 4  # that decide how many workers serve the DataLoader best
 
 Advance = Callable[[int], None]
@@ -74,27 +74,26 @@ def _dataloader(data: Data, workers: int, numbers: list[int]) -> Contender:
 
 
 def compare(data: Data, rounds: int, cpus: int, bar: Callable[[str, int], Advance]) -> list[Contender]:
-    """Interleaved rounds after a warm-up, the DataLoader last, with the workers that serve it best.
-    All do whole epochs over the same pictures, so that nobody works in another's time."""
+    """Interleaved rounds, the DataLoader last, with the workers that serve it best. All do whole
+    epochs over the same pictures, so that nobody works in another's time."""
     batches = cpus * -(-_BATCHES // cpus)
     # In steps of a prime over all classes; small data sets come more than once.
     numbers = [i * 7919 % data.samples for i in range(batches * BATCH)]
     few = numbers[: _TRIAL_BATCHES * BATCH]
-    advance = bar("DataLoader: how many workers", 2 * 2 * len(few))
+    advance = bar("how many workers serve the DataLoader best", 3 * len(few))
     trials = {}
     for workers in sorted({0, cpus}):
         trial = _dataloader(data, workers, few)
-        trial.run(advance)  # starts the workers
+        if workers > 0:
+            trial.run(advance)  # starts them
         trials[workers] = trial.run(advance)
         del trial
     best = _dataloader(data, max(trials, key=lambda w: trials[w]), numbers)
     tar, one = _headrace("headrace, tar shards", data.shards, numbers)
     folders, two = _headrace("headrace, class folders", data.folder, numbers)
     contenders = [tar, folders, best]
-    advance = bar("rates", len(contenders) * (1 + rounds) * len(numbers))
+    advance = bar("rates", len(contenders) * rounds * len(numbers))
     with one, two:
-        for c in contenders:
-            c.run(advance)
         for _ in range(rounds):
             for c in contenders:
                 c.rates.append(c.run(advance))

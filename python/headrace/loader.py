@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import _core, checks, ranks
-from .batch import Batch
+from .batch import STATE_VERSION, Batch
 from .blend import Blend
 from .dataset import Dataset, field_specs, finishes, open_source, tell_once, urls_of
 from .errors import UsageError
 from .errors import make as make_error
 from .fields import Field
 
-STATE_VERSION = 1
 _FOREVER = 1 << 62
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
@@ -244,7 +243,7 @@ class Loader:
         for c, (name, how) in enumerate(self._finishes):
             value = raw.column(c, "text" if how == "json" else how, self._output)
             batch[name] = self._parse_json(name, value, raw) if how == "json" else value
-        batch._raw, batch._loader = raw, self
+        batch._raw = raw
         if self._device != "cpu":
             self._to_device(batch)
         if self._batch_maps:
@@ -253,7 +252,7 @@ class Loader:
                 result = function(batch)
                 if result is not None:
                     mapped = Batch(result)
-                    mapped._raw, mapped._loader = raw, self
+                    mapped._raw = raw
                     batch = mapped
             self._map_seconds += time.perf_counter() - start
         epoch, g, last = raw.after
@@ -375,9 +374,9 @@ class Loader:
 
     def close(self) -> None:
         """Ends all threads. Batches that were received stay valid."""
-        if self._core is not None:
-            self._core.stop()
-            self._core = None
+        core, self._core = self._core, None
+        if core is not None:
+            core.stop()
 
     def __enter__(self) -> Loader:
         return self
@@ -418,6 +417,7 @@ class _Epoch:
             raise
         if batch is None:
             self._left = 0
+            loader._alive()  # another thread may have closed it
             raise StopIteration
         self._left -= 1
         now = time.perf_counter()

@@ -7,6 +7,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/mutex.h"
 #include "convert.h"
 #include "errors.h"
 #include "handles.h"
@@ -68,16 +69,66 @@ PlanState dict_to_state(const nb::dict& d) {
   const auto mixture = member<nb::dict>(d, "mixture");
   MixtureState m;
   m.offsets = member<std::vector<uint64_t>>(mixture, "offsets");
-  for (nb::handle c : member<nb::list>(mixture, "schedule"))
-    m.schedule.push_back({nb::cast<uint64_t>(c[0]), nb::cast<std::vector<uint64_t>>(c[1])});
+  // Pairs come back from JSON as lists.
+  for (const nb::object& c : member<std::vector<nb::object>>(mixture, "schedule")) {
+    WeightChange change;
+    const bool is_pair = nb::isinstance<nb::sequence>(c) && nb::len(c) == 2;
+    if (!is_pair || !nb::try_cast(c[0], change.draw) || !nb::try_cast(c[1], change.weights))
+      check(invalid("the state's 'schedule' is of another type than headrace writes"));
+    m.schedule.push_back(std::move(change));
+  }
   s.mixture = std::move(m);
   s.epoch_draws = member<uint64_t>(d, "epoch_draws");
   return s;
 }
 
-// A delivered batch, before headrace/batch.py makes a dict of it.
+// A delivered batch, before headrace/batch.py makes a dict of it.  It holds nothing of the loader.
 struct RawBatch {
   std::unique_ptr<Batch> batch;
+  PlanState after;
+};
+
+// Joins the threads without the GIL: one of them may be waiting for it.
+struct PyLoader {
+  std::unique_ptr<Loader> loader;
+  explicit PyLoader(std::unique_ptr<Loader> l) : loader(std::move(l)) {}
+  ~PyLoader() {
+    nb::gil_scoped_release release;
+    loader.reset();
+  }
+  PyLoader(const PyLoader&) = delete;
+  PyLoader& operator=(const PyLoader&) = delete;
+
+  // Counts the threads that wait in next(): stop() lets them return to Python before it does,
+  // because at the end of the interpreter a thread that asks for the GIL is killed.
+  class Inside {
+   public:
+    explicit Inside(PyLoader& l) : l_(l) {
+      MutexLock lock(l_.mu_);
+      ++l_.inside_;
+    }
+    ~Inside() {
+      MutexLock lock(l_.mu_);
+      --l_.inside_;
+      l_.outside_.notify_all();
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    PyLoader& l_;
+  };
+  // Without the GIL.
+  void stop() {
+    loader->stop();
+    MutexLock lock(mu_);
+    while (inside_ > 0) outside_.wait(mu_);
+  }
+
+ private:
+  Mutex mu_;
+  CondVar outside_;
+  int inside_ HEADRACE_GUARDED_BY(mu_) = 0;
 };
 
 nb::list items_of(const Column& column, std::string_view as) {
@@ -132,16 +183,19 @@ void without_gil(F work) {
   check(status);
 }
 
-nb::object next_batch(Loader& loader) {
+nb::object next_batch(PyLoader& py) {
+  Loader& loader = *py.loader;
   while (true) {
     auto raw = std::make_unique<RawBatch>();
     Result<Engine::Next> what = Engine::Next::kEnd;
     {
+      const PyLoader::Inside inside(py);
       nb::gil_scoped_release release;
       what = loader.next(raw->batch, kSignalCheckMs);
     }
     switch (unwrap(std::move(what))) {
       case Engine::Next::kBatch:
+        raw->after = loader.state({raw->batch->after.epoch, raw->batch->after.g});
         return nb::cast(raw.release(), nb::rv_policy::take_ownership);
       case Engine::Next::kEnd:
         return nb::none();
@@ -227,18 +281,6 @@ LoaderOptions loader_options(const nb::dict& d) {
   return o;
 }
 
-// Joins the threads without the GIL: one of them may be waiting for it.
-struct PyLoader {
-  std::unique_ptr<Loader> loader;
-  explicit PyLoader(std::unique_ptr<Loader> l) : loader(std::move(l)) {}
-  ~PyLoader() {
-    nb::gil_scoped_release release;
-    loader.reset();
-  }
-  PyLoader(const PyLoader&) = delete;
-  PyLoader& operator=(const PyLoader&) = delete;
-};
-
 std::unique_ptr<PyLoader> make_loader(const std::vector<std::pair<std::string, SourceHandle*>>& sources,
                                     nb::handle fields, const nb::dict& options) {
   std::vector<LoaderSource> list;
@@ -266,6 +308,7 @@ void bind_loader(nb::module_& m) {
                    [](const RawBatch& r) {
                      return std::tuple(r.batch->after.epoch, r.batch->after.g, r.batch->after.last);
                    })
+      .def("state", [](const RawBatch& r) { return state_to_dict(r.after); })
       .def("column", &column_of);
 
   nb::class_<PyLoader>(m, "Loader")
@@ -278,8 +321,8 @@ void bind_loader(nb::module_& m) {
              without_gil([&] { return l.loader->begin({epoch, g}, run_on, until); });
            })
       .def("continues_with", [](const PyLoader& l, uint64_t epoch) { return l.loader->continues_with(epoch); })
-      .def("next", [](PyLoader& l) { return next_batch(*l.loader); })
-      .def("stop", [](PyLoader& l) { l.loader->stop(); }, nb::call_guard<nb::gil_scoped_release>())
+      .def("next", [](PyLoader& l) { return next_batch(l); })
+      .def("stop", [](PyLoader& l) { l.stop(); }, nb::call_guard<nb::gil_scoped_release>())
       .def("state",
            [](const PyLoader& l, uint64_t epoch, uint64_t g) { return state_to_dict(l.loader->state({epoch, g})); })
       .def("load",

@@ -94,6 +94,7 @@ void Engine::Core::stop() {
     for (auto& [order, job] : abandoned)
       if (job.chunk) drop(job.chunk);
     io_wakes_.notify_all();
+    consumer_wakes_.notify_all();
   }
   // Units that wait to be opened: whoever waits for them must hear of it.
   for (auto& [order, job] : abandoned) {
@@ -109,6 +110,7 @@ void Engine::Core::stop() {
   used_ = units_.bytes();
   feed_.reset();
   stopping_ = false;
+  consumer_wakes_.notify_all();
 }
 
 Result<Engine::Next> Engine::Core::next(std::unique_ptr<Batch>& out, int timeout_ms) {

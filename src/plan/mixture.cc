@@ -55,8 +55,8 @@ Result<double> sum_of(std::span<const double> shares) {
 void hand_out_rest(std::span<const double> rest, std::vector<uint64_t>& weights) {
   std::vector<size_t> by_rest(weights.size());
   std::iota(by_rest.begin(), by_rest.end(), size_t{0});
-  std::stable_sort(by_rest.begin(), by_rest.end(),
-                   [&](size_t a, size_t b) { return rest[a] > rest[b]; });
+  std::sort(by_rest.begin(), by_rest.end(),
+            [&](size_t a, size_t b) { return rest[a] != rest[b] ? rest[a] > rest[b] : a < b; });
   uint64_t sum = std::accumulate(weights.begin(), weights.end(), uint64_t{0});
   for (size_t i = 0; i < by_rest.size() && sum < kWeightOne; ++i) {
     if (rest[by_rest[i]] == 0) break;

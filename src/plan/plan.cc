@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace headrace {
@@ -153,10 +154,11 @@ Order& Plan::order_of(uint32_t source, uint64_t epoch) {
   if (found == kept.end()) {
     if (kept.size() == kKeptEpochs) kept.pop_back();
     for (const Epoch& past : kept) past.order->forget_nodes();
-    const OrderName name{.seed = identity_.seed,
-                         .source = sources_.size() > 1 ? sources_[source].name : "",
-                         .epoch = epoch,
-                         .reassign_every = identity_.reassign_every};
+    const OrderName name{
+        .seed = identity_.seed,
+        .source = sources_.size() > 1 ? std::string_view(sources_[source].name) : "",
+        .epoch = epoch,
+        .reassign_every = identity_.reassign_every};
     const OrderShape shape{identity_.mode, identity_.lanes, identity_.pools[source]};
     kept.push_back({epoch, std::make_unique<Order>(*sources_[source].tree, name, shape)});
     found = kept.end() - 1;
