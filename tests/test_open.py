@@ -328,7 +328,7 @@ def labels(batches: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning", "ignore:os.fork:RuntimeWarning")
 def test_a_data_set_works_under_torchs_dataloader(data: Data, workers: int) -> None:
     ds = hr.open(data.tar, {"image": hr.image("jpg").resize((16, 16)), "label": hr.scalar("cls")})
     context = multiprocessing.get_context("fork") if workers else None
@@ -346,7 +346,7 @@ def test_a_data_set_works_under_torchs_dataloader_with_spawned_workers(data: Dat
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning", "ignore:os.fork:RuntimeWarning")
 def test_raw_samples_work_under_torchs_dataloader(data: Data, workers: int) -> None:
     ds = hr.open(data.folder)
     loader = torch.utils.data.DataLoader(ds, batch_size=4, num_workers=workers, collate_fn=list, multiprocessing_context="fork" if workers else None)

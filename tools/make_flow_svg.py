@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/images/flow.svg: the way of the data, box by box."""
+"""Draws docs/images/flow.svg, the way of the data, box by box; ./dev docs writes it."""
 
 from __future__ import annotations
-
-import pathlib
 
 BOXES = [
     ("index/ format/", "what is there", ["tar, folders, lists", "samples as extents"]),
@@ -13,10 +11,10 @@ BOXES = [
     ("batch/", "together", ["straight into the", "slot of the batch"]),
     ("your loop", "batch[\"image\"]", ["torch, NumPy, JAX,", "no copy"]),
 ]
-WIDTH, HEIGHT, GAP = 150, 104, 26
+WIDTH, HEIGHT, GAP = 172, 104, 26
 
 
-def main() -> None:
+def draw() -> str:
     total = len(BOXES) * (WIDTH + GAP) - GAP + 40
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total} 216" font-family="system-ui, sans-serif" role="img" '
@@ -38,9 +36,4 @@ def main() -> None:
         if i + 1 < len(BOXES):
             out.append(f'<line x1="{x + WIDTH + 2}" y1="104" x2="{x + WIDTH + GAP - 3}" y2="104" stroke="#1b6ca8" stroke-width="2" marker-end="url(#a)"/>')
     out.append("</svg>")
-    path = pathlib.Path(__file__).resolve().parent.parent / "docs/images/flow.svg"
-    path.write_text("\n".join(out) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    return "\n".join(out) + "\n"

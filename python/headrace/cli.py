@@ -7,6 +7,7 @@ Results on stdout, progress and errors on stderr. Exit codes: 0 fine, 1 somethin
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -57,14 +58,14 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version, and nothing else.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
 ) -> None:
     pass
 
 
-Source = Annotated[list[str], typer.Argument(help="Tar shards (globs and {0000..0127} work), a folder, or a list of files.", show_default=False)]
-Root = Annotated[Optional[str], typer.Option(help="What the paths of a list are relative to; else the list's own folder.", show_default=False)]
-Index = Annotated[Optional[str], typer.Option(help="Where `headrace index` put the index.", show_default=False)]
+Source = Annotated[list[str], typer.Argument(help="Tar shards (globs, {0000..0127}), a folder, or a list of files.")]
+Root = Annotated[Optional[str], typer.Option(help="What the paths of a list are relative to; else the list's own folder.")]
+Index = Annotated[Optional[str], typer.Option(help="Where `headrace index` put the index.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
 Threads = Annotated[int, typer.Option(help="Threads; 0: as many as CPUs.", min=0)]
 
@@ -87,7 +88,7 @@ def inspect(
     with terminal.console(stderr=True).status("opening (the first time builds the index)"):
         facts = inspection.look(url, root=root, index=index, number=sample, samples=read)
     if as_json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print(json.dumps(facts, indent=2))
     else:
         inspection.page(facts)
 
@@ -95,7 +96,7 @@ def inspect(
 @app.command()
 def index(
     source: Source,
-    to: Annotated[str, typer.Option(help="The folder that the index is written to.", show_default=False)],
+    to: Annotated[str, typer.Option(help="The folder that the index is written to.")],
     root: Root = None,
 ) -> None:
     """Builds the index ahead of time, for [bold]Loader(index=…)[/].
@@ -122,13 +123,13 @@ def index(
 @app.command()
 def pack(
     source: Source,
-    destination: Annotated[str, typer.Argument(help="The folder that the shards are written to.", show_default=False)],
+    destination: Annotated[str, typer.Argument(help="The folder that the shards are written to.")],
     to: Annotated[str, typer.Option(help="The format; `headrace formats` lists them.")] = "tar",
     shards: Annotated[int, typer.Option(help="How many shards; 0: by --shard-size.", min=0)] = 0,
-    shard_size: Annotated[Optional[str], typer.Option(help="About how large a shard is to be: 512M, 1G.", show_default=False)] = None,
+    shard_size: Annotated[Optional[str], typer.Option(help="About how large a shard is to be: 512M, 1G.")] = None,
     for_ranks: Annotated[int, typer.Option(help="Make the number of shards a multiple of this many ranks …", min=1)] = 1,
     for_workers: Annotated[int, typer.Option(help="… times this many workers each.", min=1)] = 1,
-    keep_order: Annotated[bool, typer.Option("--keep-order", help="Samples in the order they have; else each shard is a random part.")] = False,
+    keep_order: Annotated[bool, typer.Option("--keep-order", help="Keep the order; else each shard is a random part.")] = False,
     seed: Annotated[int, typer.Option(help="Of the random order.", min=0)] = 0,
     threads: Threads = 0,
     root: Root = None,
@@ -186,7 +187,7 @@ def verify(
     from .verify import verify as run
 
     start = time.perf_counter()
-    found, whole = Verified(), ""
+    found = Verified()
     with terminal.progress() as bars:
         task = bars.add_task("reading samples", total=None)
 
@@ -197,40 +198,12 @@ def verify(
         try:
             found = run(url, root=root, index=index, threads=threads or _core.usable_cpus(), progress=tell)
         except hr.DataError as e:  # not even the index can be made: a cut shard, say
-            whole = str(e)
-    good = not whole and not found.bad_samples
+            found.error = str(e)
     if as_json:
-        bad = [{"sample": b.sample, "key": b.key, "field": b.field, "cause": b.cause} for b in found.bad[:show]]
-        facts = {"samples": found.samples, "pictures": found.pictures, "fields": dict(found.present), "undecoded": dict(found.undecoded), "bad_samples": found.bad_samples}
-        print(json.dumps({**facts, "bad": bad, "error": whole or None}, indent=2, ensure_ascii=False))
+        print(json.dumps(found.as_data(show), indent=2))
     else:
-        _verified(found, whole, show, time.perf_counter() - start)
-    raise typer.Exit(0 if good else 1)
-
-
-def _verified(found: Any, whole: str, show: int, seconds: float) -> None:
-    from . import terminal
-
-    out = terminal.console()
-    if whole:
-        out.print(terminal.plain(f"bad: {whole}"), soft_wrap=True)
-        return
-    for b in found.bad[:show]:
-        named = f"sample {b.sample}," in b.cause  # most causes say all of it themselves
-        where = "" if named else f"sample {b.sample}, key '{b.key}': " + (f"field '{b.field}': " if b.field else "")
-        out.print(terminal.plain(f"bad: {where}{b.cause}"), soft_wrap=True)
-    if found.bad_samples > show:
-        out.print(f"… and more; --show {found.bad_samples} names them all")
-    for name, n in found.present.items():
-        if n < found.samples - found.bad_samples:
-            out.print(terminal.plain(f"note: {terminal.count(found.samples - n, 'sample')} without '{name}'"))
-    for name, n in found.undecoded.items():
-        out.print(terminal.plain(f"note: {terminal.count(n, 'picture')} '{name}' read but not decoded: this build has no decoder for them"))
-    rate = f"{terminal.seconds(seconds)}, {found.samples / seconds:,.0f} a second"
-    out.print(
-        f"{terminal.count(found.samples, 'sample')} read, {terminal.count(found.pictures, 'picture')} decoded, "
-        f"[{'red' if found.bad_samples else 'green'}]{found.bad_samples:,} bad[/] ({rate})"
-    )
+        found.page(show, time.perf_counter() - start)
+    raise typer.Exit(0 if found.good else 1)
 
 
 @app.command()
@@ -260,14 +233,15 @@ def doctor() -> None:
     rows.show_header = False
     rows.add_row("headrace", terminal.ok(True), f"{hr.__version__}, Python {sys.version.split()[0]}, {Path(hr.__file__).parent}")
     for what, fine, words in found:
-        rows.add_row(what, terminal.ok(fine), terminal.plain(words))
+        absent = fine and "not installed" in words  # and can be done without
+        rows.add_row(what, "-" if absent else terminal.ok(fine), terminal.plain(words))
     terminal.console().print(rows)
     raise typer.Exit(0 if all(fine for _, fine, _ in found) else 1)
 
 
 @app.command()
 def demo(
-    directory: Annotated[Path, typer.Option("--dir", help="Where the data set is made; kept for the next time.")] = Path("data/demo"),
+    directory: Annotated[Path, typer.Option("--dir", help="Where the data set is made and kept.")] = Path("data/demo"),
     images: Annotated[int, typer.Option(help="Pictures to make, about 100 KB each.", min=40)] = 1200,
     ranks: Annotated[str, typer.Option(help="Numbers of ranks to try.")] = "3,4",
     rounds: Annotated[int, typer.Option(help="Rounds of the comparison with PyTorch's DataLoader; 0: without.", min=0)] = 3,
@@ -289,4 +263,7 @@ def demo(
 
 def main() -> None:
     """The entry point of the ``headrace`` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows ASCII alone gets all the same
     app(prog_name="headrace")

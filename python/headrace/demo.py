@@ -21,7 +21,7 @@ from .demo_checks import EPOCHS, SEED, Advance, Faults, Pixels, Tally
 from .demo_data import Data
 
 BATCH = 64  # of a rank
-_NEAR = 0.25  # standard deviations: how far two means of randomly cropped pictures may lie apart
+_NEAR = 0.1  # standard deviations: how far two means of randomly cropped pictures may lie apart
 
 
 @dataclass
@@ -53,6 +53,9 @@ class Demo:
         took = "" if seconds is None else f"  [dim]{terminal.seconds(seconds)}[/]"
         self.out.print(f"[bold]{what:<10}[/] {words}{took}", soft_wrap=True)
 
+    def took(self, start: float) -> None:
+        self.out.print(f"[dim]{terminal.seconds(time.perf_counter() - start)}[/]\n")
+
     @contextmanager
     def bar(self, what: str, total: int) -> Iterator[Advance]:
         with terminal.progress() as bars:
@@ -66,8 +69,9 @@ class Demo:
         with terminal.progress() as bars:
             task = bars.add_task("making pictures", total=self.images)
             data = demo_data.make(self.folder, self.images, lambda done, total: bars.update(task, completed=done, total=total))
-        words = f"{data.samples:,} photograph-like JPEGs in {len(demo_data.SYNSETS)} class folders, {terminal.size(data.bytes)}, and a pickle index"
-        self.say("pictures", words + ("" if data.made else " (found ready)"), time.perf_counter() - start)
+        ready = "" if data.made else " (found ready)"
+        words = f"{data.samples:,} photograph-like JPEGs in {len(demo_data.SYNSETS)} class folders with a pickle index"
+        self.say("pictures", f"{words}, {terminal.size(data.bytes)}{ready}", time.perf_counter() - start)
         start = time.perf_counter()
         with terminal.progress() as bars:
             task = bars.add_task("packing", total=data.samples)
@@ -86,61 +90,65 @@ class Demo:
 
     def load(self, data: Data) -> Pixels:
         """Every source on one rank and on several; the table of what came."""
-        rows = terminal.table("source", ">ranks", "shuffle", "loaded as", ">batches of a rank", ">samples", ">missing", ">twice", ">wrong",
-                              title=f"{EPOCHS} epochs each, batches of {self.batch} on every rank")  # fmt: skip
+        names = ("source", ">ranks", "shuffle", "loaded as", ">batches a rank", ">samples", ">missing", ">twice", ">wrong")
+        rows = terminal.table(*names, title=f"{EPOCHS} epochs each, batches of {self.batch} on every rank")
         tallies: list[Tally] = []
+        start = time.perf_counter()
 
         def row(name: str, shuffle: str, what: str, runs: list[Tally]) -> None:
             tallies.extend(runs)
-            faults = Faults()
-            for t in runs:
-                faults.add(t.faults(data.samples))
-            counts = " / ".join(sorted({" ".join(str(n) for n in (epoch[:1] if t.even() else epoch)) for t in runs for epoch in t.batches}))
+            found = Faults.of(runs, data.samples)
+            # One number where the ranks agree, as they must; else all of them.
+            batches = sorted({" ".join(map(str, epoch[:1] if t.even() else epoch)) for t in runs for epoch in t.batches})
             got = sum(len(t.samples(e)) for t in runs for e in range(EPOCHS))
-            rows.add_row(name, str(runs[0].ranks), shuffle, what, counts, f"{got:,}", *map(str, (faults.missing, faults.repeated, faults.wrong)))
+            numbers = (f"{n:,}" for n in (got, found.missing, found.repeated, found.wrong))
+            rows.add_row(name, str(runs[0].ranks), shuffle, what, " / ".join(batches), *numbers)
 
         with self.bar("pictures on 1 rank", 3 * EPOCHS * data.samples) as advance:
             alone, differing, pixels = demo_checks.one_rank(data, self.batch, self.output, advance)
         for name, t in alone.items():
             row(name, "global", "pictures", [t])
-        order_kept = True
+        kept = True
         with self.bar("files on several ranks", len(alone) * len(self.worlds) * 2 * EPOCHS * data.samples) as advance:
+
+            def ranks(url: str, world: int, shuffle: str) -> Tally:
+                return demo_checks.several_ranks(data, url, world, self.batch, shuffle, self.output, advance)
+
             for name, url in data.sources().items():
                 for world in self.worlds:
-                    runs = [demo_checks.several_ranks(data, url, world, self.batch, s, self.output, advance) for s in ("global", "pool")]
+                    runs = [ranks(url, world, "global"), ranks(url, world, "pool")]
                     row(name, "global, pool", "files", runs)
-                    order_kept = order_kept and runs[0].steps_equal(alone[name])
+                    kept = kept and runs[0].steps_equal(alone[name])
         with terminal.console(stderr=True).status(f"pictures on {self.worlds[0]} ranks, each a process"):
             t, told = demo_checks.processes(data, self.worlds[0], self.batch, pixels)
         row("tar shards", "global", "pictures, processes", [t])
         self.out.print()
         self.out.print(rows)
-        self._judge(data, tallies, differing, order_kept)
+        self.took(start)
+        self._judge(data, tallies, differing, kept)
         said = sorted(set(told))
-        good = said == ["RANK and WORLD_SIZE"] and t.even() and not t.faults(data.samples).any()
-        self.report.add("ranks as processes agree", good, f"{len(told)} processes, told by {' / '.join(said)}: {t.wrong} pictures differ from one rank's")
+        good = said == ["RANK and WORLD_SIZE"] and t.even() and not Faults.of([t], data.samples).any()
+        words = f"{len(told)} processes, told by {' / '.join(said)}: {t.wrong} pictures differ from one rank's"
+        self.report.add("ranks as processes agree", good, words)
         return pixels
 
     def _judge(self, data: Data, tallies: list[Tally], differing: dict[str, int], order_kept: bool) -> None:
-        report, many = self.report, " and ".join(str(w) for w in self.worlds)
-        faults = Faults()
-        for t in tallies:
-            faults.add(t.faults(data.samples))
-        words = f"{len(tallies)} runs of {EPOCHS} x {data.samples:,} samples: {faults} (bytes, pixels, labels)"
-        report.add("every sample exactly once per epoch", not faults.any(), words)
-        even = sum(t.even() for t in tallies)
-        report.add("all ranks get the same number of batches", even == len(tallies), f"{even} of {len(tallies)} runs")
-        report.add("the order does not depend on the ranks", order_kept, f"each step on {many} ranks with the same samples on one")
-        same = ", ".join(f"{name}: {n}" for name, n in differing.items())
-        report.add("folders and shards give identical bytes", not any(differing.values()), f"batches that differ from the class folders': {same}")
+        add, many = self.report.add, " and ".join(str(w) for w in self.worlds)
+        found, even = Faults.of(tallies, data.samples), sum(t.even() for t in tallies)
+        words = f"{len(tallies)} runs of {EPOCHS} x {data.samples:,} samples: {found} (bytes, pixels, labels)"
+        add("every sample exactly once per epoch", not found.any(), words)
+        add("all ranks get the same number of batches", even == len(tallies), f"{even} of {len(tallies)} runs")
+        add("the order does not depend on the ranks", order_kept, f"each step on {many} ranks with the same samples on one")
+        words = "batches that differ from the class folders': " + ", ".join(f"{name}: {n}" for name, n in differing.items())
+        add("folders and shards give identical bytes", not any(differing.values()), words)
 
     def resume(self, data: Data, pixels: Pixels) -> None:
         ranks = (self.worlds[-1], self.worlds[0] if len(self.worlds) > 1 else self.worlds[0] + 1)
         with self.bar("resuming", data.samples) as advance:
             r = demo_checks.resume(data, ranks, self.batch, self.output, pixels, advance)
-        done, rest, faults = len(r.before.samples(0)), len(r.after.samples(0)), r.faults(data.samples)
-        words = f"{done:,} samples on {ranks[0]} ranks, then {rest:,} on {ranks[1]}: {faults}"
-        self.report.add("resume in mid-epoch gives exactly the rest", not faults.any() and r.after.even(), words)
+        done, rest, found = len(r.before.samples(0)), len(r.after.samples(0)), r.faults(data.samples)
+        words = f"{done:,} samples on {ranks[0]} ranks, then {rest:,} on {ranks[1]}: {found}"
+        self.report.add("resume in mid-epoch gives exactly the rest", not found.any() and r.after.even(), words)
         self.report.add("the state is equal on every rank", r.states_equal, f"{ranks[0]} states")
 
     # -- the rest -------------------------------------------------------------------------------
@@ -148,9 +156,10 @@ class Demo:
     def compare(self, data: Data, rounds: int) -> None:
         missing = [m for m in ("torch", "torchvision") if importlib.util.find_spec(m) is None]
         if missing:
-            self.say("rates", f"no comparison with PyTorch's DataLoader: {' and '.join(missing)} not installed (pip install {' '.join(missing)})")
+            words = f"{' and '.join(missing)} not installed (pip install {' '.join(missing)})"
+            self.say("rates", f"no comparison with PyTorch's DataLoader: {words}")
             return
-        cpus = _core.usable_cpus()
+        cpus, start = _core.usable_cpus(), time.perf_counter()
         with terminal.progress() as bars:
 
             def bar(what: str, total: int) -> Advance:
@@ -159,11 +168,14 @@ class Demo:
 
             contenders = demo_rates.compare(data, rounds, cpus, bar)
         base = contenders[-1].rate
-        title = f"random crop to 224, flip, normalise, f32: median of {terminal.count(rounds, 'interleaved round')} on {terminal.count(cpus, 'CPU')}"
+        title = (
+            f"random crop to 224, flip, normalise: median of {terminal.count(rounds, 'round')} on {terminal.count(cpus, 'CPU')}"
+        )
         rows = terminal.table("", ">pictures/s", ">slowest … fastest", ">speed-up", title=title)
         for c in contenders:
             rows.add_row(c.name, f"{c.rate:,.0f}", f"{min(c.rates):,.0f} … {max(c.rates):,.0f}", f"{c.rate / base:.1f} x")
         self.out.print(rows)
+        self.took(start)
         ours, theirs = contenders[0], contenders[-1]
         near = ours.shape == theirs.shape and abs(ours.mean - theirs.mean) < _NEAR
         words = f"tensors of {ours.shape} and {theirs.shape}, mean {ours.mean:+.2f} and {theirs.mean:+.2f}"
@@ -179,8 +191,8 @@ class Demo:
         for check, words, good in self.report.rows:
             rows.add_row(check, words, terminal.ok(good))
         self.out.print(rows)
-        bad = sum(not good for _, _, good in self.report.rows)
-        words = f"[bold red]{bad} of {len(self.report.rows)} checks failed[/]" if bad else f"[bold green]all {len(self.report.rows)} checks passed[/]"
+        n, bad = len(self.report.rows), sum(not good for _, _, good in self.report.rows)
+        words = f"[bold red]{bad} of {n} checks failed[/]" if bad else f"[bold green]all {n} checks passed[/]"
         self.out.print(f"{words} in {terminal.seconds(seconds)}")
 
 

@@ -46,10 +46,15 @@ class Faults:
         self.missing += int((times == 0).sum())
         self.repeated += int((times - 1).clip(0).sum())
 
-    def add(self, other: Faults) -> None:
-        self.missing += other.missing
-        self.repeated += other.repeated
-        self.wrong += other.wrong
+    @classmethod
+    def of(cls, tallies: Iterable[Tally], samples: int) -> Faults:
+        """Of whole epochs."""
+        found = cls()
+        for t in tallies:
+            found.wrong += t.wrong
+            for epoch in range(len(t.indices)):
+                found.count(t.samples(epoch), samples)
+        return found
 
     def any(self) -> bool:
         return self.missing + self.repeated + self.wrong > 0
@@ -70,12 +75,6 @@ class Tally:
     def samples(self, epoch: int) -> np.ndarray:
         return np.concatenate([part for step in self.indices[epoch] for part in step] or [np.empty(0, np.int64)])
 
-    def faults(self, samples: int) -> Faults:
-        found = Faults(wrong=self.wrong)
-        for epoch in range(len(self.indices)):
-            found.count(self.samples(epoch), samples)
-        return found
-
     def even(self) -> bool:
         """Every rank got the same number of batches."""
         return all(len(set(counts)) == 1 for counts in self.batches)
@@ -93,11 +92,9 @@ class Tally:
         return True
 
 
-def _loaders(source: str, ranks: int, batch: int, fields: dict[str, hr.Field], shuffle: Any, output: str) -> list[hr.Loader]:
-    return [
-        hr.Loader(source, batch_size=batch, fields=fields, shuffle=shuffle, seed=SEED, tail="keep", rank=r, world_size=ranks, output=output)
-        for r in range(ranks)
-    ]  # fmt: skip
+def _loaders(source: str, ranks: int, batch: int, fields: dict[str, hr.Field], shuffle: str, output: str) -> list[hr.Loader]:
+    options: dict[str, Any] = {"shuffle": shuffle, "seed": SEED, "tail": "keep", "output": output}
+    return [hr.Loader(source, batch, fields, rank=r, world_size=ranks, **options) for r in range(ranks)]
 
 
 def _drain(epochs: Iterable[tuple[int, list[Any]]], tally: Tally, look: Callable[[int, hr.Batch], int], advance: Advance) -> None:
@@ -121,7 +118,7 @@ def numpy_of(values: Any) -> np.ndarray:
 
 
 def pixel_sums(batch: hr.Batch) -> list[int]:
-    return [zlib.crc32(np.ascontiguousarray(picture)) for picture in numpy_of(batch["image"])]
+    return [zlib.crc32(np.ascontiguousarray(picture).data) for picture in numpy_of(batch["image"])]
 
 
 def one_rank(data: Data, batch: int, output: str, advance: Advance) -> tuple[dict[str, Tally], dict[str, int], Pixels]:
@@ -228,7 +225,8 @@ def processes(data: Data, ranks: int, batch: int, pixels: Pixels) -> tuple[Tally
             for r, p in enumerate(running):
                 _, said = p.communicate(timeout=_PATIENCE_S)
                 if p.returncode != 0:
-                    raise hr.Error(f"rank {r} of {ranks} ended with code {p.returncode}: {(said.strip().splitlines() or ['nothing said'])[-1]}")
+                    last = (said.strip().splitlines() or ["nothing said"])[-1]
+                    raise hr.Error(f"rank {r} of {ranks} ended with code {p.returncode}: {last}")
         except subprocess.TimeoutExpired:
             raise hr.Error(f"the {ranks} ranks as processes were not done after {_PATIENCE_S} s") from None
         finally:

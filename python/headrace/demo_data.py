@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo's data set, in ImageNet's layout, and the same packed.
 
-    DIR/train/n01440764/n01440764_0.JPEG …   class folders
-    DIR/train.pkl                            {"train/n01440764/n01440764_0.JPEG": 0, …}
-    DIR/shards/                              tar shards with the same samples in the same order
-    DIR/headrace-demo.json                   that this folder is the demo's, and what it holds
+DIR/train/n01440764/n01440764_0.JPEG …   class folders
+DIR/train.pkl                            {"train/n01440764/n01440764_0.JPEG": 0, …}
+DIR/shards/                              tar shards with the same samples in the same order
+DIR/headrace-demo.json                   that this folder is the demo's, and what it holds
 """
 
 from __future__ import annotations

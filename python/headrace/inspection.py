@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 import headrace as hr
@@ -32,8 +33,8 @@ def _length(value: Any) -> int | None:
     return len(value) if isinstance(value, bytes) else None
 
 
-def _distribution(numbers: list[int]) -> dict[str, Any]:
-    return {"min": min(numbers), "median": int(statistics.median(numbers)), "max": max(numbers), "of": len(numbers)}
+def _distribution(numbers: Sequence[float]) -> dict[str, Any]:
+    return {"min": min(numbers), "median": statistics.median_low(numbers), "max": max(numbers), "of": len(numbers)}
 
 
 def _pictures(pictures: hr.Dataset, name: str, numbers: list[int]) -> dict[str, Any]:
@@ -63,8 +64,8 @@ def _value(value: Any) -> dict[str, Any]:
     return {"value": value}
 
 
-def look(url: list[str], *, root: str | None = None, index: str | None = None, number: int = 0, samples: int = 32) -> dict[str, Any]:
-    """Everything ``inspect`` says, as data that JSON can hold. Reads a few samples, no more."""
+def look(url: list[str], *, root: str | None, index: str | None, number: int, samples: int) -> dict[str, Any]:
+    """Everything ``inspect`` says, as data that JSON can hold. Reads `samples` samples, and `number`."""
     dataset = hr.open(url, root=root, index=index)
     if not -len(dataset) <= number < len(dataset):
         raise hr.UsageError(f"there is no sample {number}: the data set has {len(dataset)}")
@@ -74,14 +75,14 @@ def look(url: list[str], *, root: str | None = None, index: str | None = None, n
     read = [dataset[i] for i in picked]
     fields = []
     for name, kind, inline in source.schema:
-        field: dict[str, Any] = {"name": name, "kind": kind, "in_index": inline, "present": sum(name in s for s in read), "of": len(read)}
         values = [s[name] for s in read if name in s]
+        field: dict[str, Any] = {"name": name, "kind": kind, "in_index": inline, "present": len(values), "of": len(read)}
         lengths = [n for v in values if (n := _length(v)) is not None]
         numbers = [v for v in values if isinstance(v, (int, float))]
         if lengths:
             field["bytes"] = _distribution(lengths)
         if numbers:
-            field["numbers"] = {"min": min(numbers), "median": statistics.median_low(numbers), "max": max(numbers), "of": len(numbers)}
+            field["numbers"] = _distribution(numbers)
         if kind in _PICTURES:
             there = [i for i, s in zip(picked, read) if name in s]
             pictures = hr.open(url, {name: hr.image(name).layout("NHWC")}, root=root, index=index)
@@ -160,7 +161,7 @@ def page(facts: dict[str, Any]) -> None:
     head.add_row("size", f"{about}{terminal.size(facts['bytes'])}" + (" (from the samples read here)" if about else ""))
     if facts["shards"]:
         head.add_row("shards", terminal.plain(_shards_line(facts["shards"])))
-    head.add_row("blocks", f"{facts['blocks']:,} (runs of samples that shuffle=\"pool\" moves as a whole)")
+    head.add_row("blocks", f'{facts["blocks"]:,} (runs of samples that shuffle="pool" moves as a whole)')
     if facts["classes"]:
         head.add_row("classes", terminal.plain(f"{len(facts['classes']):,}: {_first(facts['classes'])}"))
     head.add_row("fingerprint", facts["fingerprint"])

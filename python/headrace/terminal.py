@@ -7,9 +7,9 @@ Not imported by the library itself: rich is loaded by commands only.
 
 from __future__ import annotations
 
+import rich.progress as parts
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -25,25 +25,25 @@ def error(text: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(Text.assemble(("error: ", "bold red"), text))
 
 
-class _Rate(ProgressColumn):
+class _Rate(parts.ProgressColumn):
     """So many a second, once that is known."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: parts.Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text(f"{speed:,.0f}/s" if speed else "", style="cyan")
 
 
-def progress() -> Progress:
+def progress() -> parts.Progress:
     """Bars with counts, rate and the time left; gone when done."""
     where = Console(stderr=True, highlight=False)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
+    return parts.Progress(
+        parts.TextColumn("{task.description}"),
+        parts.BarColumn(bar_width=30),
+        parts.MofNCompleteColumn(),
         _Rate(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        parts.TimeElapsedColumn(),
+        parts.TextColumn("[dim]left[/]"),
+        parts.TimeRemainingColumn(),
         console=where,
         transient=True,
         disable=not where.is_terminal,  # in a log it would leave empty lines
@@ -52,7 +52,7 @@ def progress() -> Progress:
 
 def table(*columns: str, title: str | None = None) -> Table:
     """Columns whose name starts with '>' are numbers."""
-    out = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    out = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", header_style="bold")
     for name in columns:
         out.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left", overflow="fold")
     return out

@@ -7,11 +7,12 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import headrace as hr
 
+from . import terminal
 from .inspection import picture_fields
 
 _CHUNK = 32  # samples a thread takes at a time
@@ -36,6 +37,11 @@ class Verified:
     undecoded: Counter[str] = field(default_factory=Counter)  # pictures that this build has no decoder for
     bad_samples: int = 0
     bad: list[Bad] = field(default_factory=list)
+    error: str = ""  # why the data set could not even be opened
+
+    @property
+    def good(self) -> bool:
+        return not self.error and self.bad_samples == 0
 
     def add(self, other: Verified) -> None:
         self.samples += other.samples
@@ -44,6 +50,43 @@ class Verified:
         self.undecoded.update(other.undecoded)
         self.bad_samples += other.bad_samples
         self.bad.extend(other.bad[: _KEPT - len(self.bad)])
+
+    def as_data(self, show: int) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "samples": self.samples,
+            "pictures": self.pictures,
+            "fields": dict(self.present),
+            "undecoded": dict(self.undecoded),
+            "bad_samples": self.bad_samples,
+            "bad": [asdict(b) for b in self.bad[:show]],
+            "error": self.error or None,
+        }
+
+    def page(self, show: int, seconds: float) -> None:
+        """On the screen."""
+        out = terminal.console()
+
+        def line(text: str) -> None:
+            out.print(terminal.plain(text), soft_wrap=True)
+
+        if self.error:
+            return line(f"bad: {self.error}")
+        for b in self.bad[:show]:
+            named = f"sample {b.sample}," in b.cause  # most causes say all of it themselves
+            line(f"bad: {b.cause}" if named else f"bad: sample {b.sample}, key '{b.key}', field '{b.field}': {b.cause}")
+        if len(self.bad) > show:
+            line("… and more: --show names them")
+        for name, n in self.present.items():
+            if n < self.samples - self.bad_samples:
+                line(f"note: {terminal.count(self.samples - n, 'sample')} without '{name}'")
+        for name, n in self.undecoded.items():
+            line(f"note: {terminal.count(n, 'picture')} '{name}' read but not decoded: this build has no decoder for them")
+        bad = f"[{'green' if self.good else 'red'}]{self.bad_samples:,} bad[/]"
+        rate = f"{terminal.seconds(seconds)}, {self.samples / seconds:,.0f} a second"
+        read = f"{terminal.count(self.samples, 'sample')} read, {terminal.count(self.pictures, 'picture')} decoded"
+        out.print(f"{read}, {bad} ({rate})")
+        return None
 
 
 def _is_foreign(picture: bytes) -> bool:

@@ -135,8 +135,11 @@ void PartBuilder::count_into_block(uint64_t bytes) {
 }
 
 void PartBuilder::end_sample(std::string_view key) {
-  std::stable_sort(sample_.begin(), sample_.end(),
-                   [](const Pending& a, const Pending& b) { return a.field < b.field; });
+  // By field; within one, as they came.
+  for (size_t i = 0; i < sample_.size(); ++i) sample_[i].place = i;
+  std::sort(sample_.begin(), sample_.end(), [](const Pending& a, const Pending& b) {
+    return a.field != b.field ? a.field < b.field : a.place < b.place;
+  });
   last_int_.resize(head_.schema.size(), 0);
   rows_.emplace_back();
   rows_.back().shape = shape_of_sample();

@@ -54,8 +54,9 @@ class PartBuilder {
   struct Pending {
     uint32_t field = 0;
     PartValue value = {};
-    int64_t number = 0;    // of an inline int
-    ByteVector bytes = {}; // of an inline float or text
+    int64_t number = 0;     // of an inline int
+    ByteVector bytes = {};  // of an inline float or text
+    size_t place = 0;       // among the sample's values, as they came
   };
   void put_shape(ByteVector& out, uint32_t shape, const std::vector<uint32_t>& counts) const;
   void put_value(const Pending& pending);

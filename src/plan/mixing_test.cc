@@ -74,7 +74,7 @@ void expect_mixed(const std::vector<uint32_t>& sizes, uint32_t lanes, uint64_t c
 }
 
 TEST(MixingTest, ClassCountsVaryNoMoreThanTheDesignAllows) {
-  for (const uint64_t classes : {10, 100}) {
+  for (const uint64_t classes : {10u, 100u}) {
     for (const auto& [blocks, lanes] : {std::pair{1000u, 16u}, {8000u, 64u}, {8000u, 256u}}) {
       expect_mixed(even(blocks), lanes, classes);
       expect_mixed(uneven(blocks), lanes, classes);

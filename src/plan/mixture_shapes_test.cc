@@ -181,7 +181,7 @@ void check_blend(Rng& rng, const Blend& blend) {
 
 TEST(MixtureShapesTest, EveryStepOfEveryRankIsTheReferences) {
   Rng rng{Key(201)};
-  for (int i = 0; i < 20000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
+  for (int i = 0; i < 10000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
     check_blend(rng, random_blend(rng));
   }
 }

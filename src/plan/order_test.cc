@@ -87,7 +87,7 @@ TEST(OrderTest, LanesTurnToTheirNextPoolsAtDifferentSteps) {
 TEST(OrderTest, ASubstituteIsTheNextOfThePoolUntilAllWereTried) {
   const auto tree = make_tree(std::vector<uint32_t>(40, 5));
   Order order(*tree, {.seed = 1}, kPooled);
-  for (const uint64_t g : {0, 3, 77, 150, 199}) {
+  for (const uint64_t g : {0u, 3u, 77u, 150u, 199u}) {
     std::set<uint64_t> tried{order.at(g)};
     uint64_t attempt = 1;
     while (const auto sample = order.substitute(g, attempt)) {
@@ -113,7 +113,7 @@ TEST(OrderTest, WithoutPoolsASubstituteIsTheNextOfTheEpoch) {
 // A pool above 65,536 samples has a Feistel permutation, one at the limit a table.
 TEST(OrderTest, HugePoolsAreBijectionsToo) {
   const auto tree = make_tree({300000, 1, 0, 70000});
-  for (const uint64_t pool : {65536, 65537, 1000000}) {
+  for (const uint64_t pool : {65536u, 65537u, 1000000u}) {
     auto all = epoch_of(*tree, {.seed = 2}, {OrderMode::kPool, 2, pool});
     std::sort(all.begin(), all.end());
     for (uint64_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i);

@@ -31,7 +31,8 @@ bool is_permutation_of(std::vector<uint64_t> values) {
 
 TEST(PermutationTest, TakesEveryValueOnce) {
   Permutation p;
-  for (const uint64_t n : {0, 1, 2, 3, 100, 65535, 65536, 65537, 65538, 66049, 66050, 100000}) {
+  for (const uint64_t n :
+       {0u, 1u, 2u, 3u, 100u, 65535u, 65536u, 65537u, 65538u, 66049u, 66050u, 100000u}) {
     p.reset(Key(n), n);
     EXPECT_TRUE(is_permutation_of(all_of(p))) << n;
   }
@@ -89,8 +90,8 @@ void expect_uniform_over_keys(uint64_t n, uint64_t i, uint64_t keys) {
 }
 
 TEST(PermutationTest, PositionsAndNeighboursAreUniformOverKeys) {
-  for (const uint64_t i : {0, 500, 1022}) expect_uniform_over_keys(1024, i, 100000);
-  for (const uint64_t n : {65537, 65538, 66049, 66050, 1000000}) {
+  for (const uint64_t i : {0u, 500u, 1022u}) expect_uniform_over_keys(1024, i, 100000);
+  for (const uint64_t n : {65537u, 65538u, 66049u, 66050u, 1000000u}) {
     for (const uint64_t i : {uint64_t{0}, n / 2, n - 2}) expect_uniform_over_keys(n, i, 100000);
   }
   expect_uniform_over_keys(uint64_t{1} << 55, 1, 100000);  // a · bins still fits 64 bits
@@ -111,8 +112,8 @@ void expect_uniform_within(uint64_t n, uint64_t apart, uint64_t looks) {
 }
 
 TEST(PermutationTest, PairsWithinOnePermutationAreUniform) {
-  for (const uint64_t n : {65536, 65537, 66049, 1000000, 100000000}) {
-    for (const uint64_t apart : {1, 2, 256, 257, 1000}) expect_uniform_within(n, apart, 60000);
+  for (const uint64_t n : {65536u, 65537u, 66049u, 1000000u, 100000000u}) {
+    for (const uint64_t apart : {1u, 2u, 256u, 257u, 1000u}) expect_uniform_within(n, apart, 60000);
   }
 }
 

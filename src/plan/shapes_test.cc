@@ -107,7 +107,7 @@ void check_exactly_once(const reference::Sequence& sequence) {
 // The reference takes every sample once, and every step of every rank equals the reference's.
 TEST(ShapesTest, EverySampleOnceOnAnyCut) {
   Rng rng{Key(101)};
-  for (int i = 0; i < 200000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
+  for (int i = 0; i < 120000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
     const Journey run(random_shape(rng));
     check_exactly_once(run.expected());
     check_steps(run, random_cut(rng, random_tail(rng)), kAll);
@@ -117,7 +117,7 @@ TEST(ShapesTest, EverySampleOnceOnAnyCut) {
 // Positions are checked against one sequence, so other ranks and batches give exactly the rest.
 TEST(ShapesTest, ResumeAtEveryStepOntoAnyOtherCut) {
   Rng rng{Key(102)};
-  for (int i = 0; i < 10000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
+  for (int i = 0; i < 6000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
     Journey run(random_shape(rng));
     const StepCut cut = random_cut(rng, Tail::kKeep);
     while (run.state().g < run.length() && !::testing::Test::HasFailure()) {
@@ -130,7 +130,7 @@ TEST(ShapesTest, ResumeAtEveryStepOntoAnyOtherCut) {
 
 TEST(ShapesTest, ChainsOfFiveResumes) {
   Rng rng{Key(103)};
-  for (int i = 0; i < 20000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
+  for (int i = 0; i < 10000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
     Journey run(random_shape(rng));
     for (int k = 0; k < 5; ++k, ++tally().resumes) {
       run.move_to(check_steps(run, random_cut(rng, random_tail(rng)), rng.below(4)));
@@ -141,7 +141,7 @@ TEST(ShapesTest, ChainsOfFiveResumes) {
 
 TEST(ShapesTest, SubstitutesAreTheRestOfThePool) {
   Rng rng{Key(104)};
-  for (int i = 0; i < 20000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
+  for (int i = 0; i < 10000 && !::testing::Test::HasFailure(); ++i, ++tally().shapes) {
     const Journey run(random_shape(rng));
     if (run.length() == 0) continue;
     const auto plan = std::move(run.ranks({.tail = Tail::kKeep})[0]);

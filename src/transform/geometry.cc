@@ -21,6 +21,12 @@ bool shows_all(const View& v) {
          v.window.y + v.window.height >= v.size.height;
 }
 
+// Something of the resampled picture can be seen in the result.
+bool shows_some(const View& v) {
+  return v.window.x < v.size.width && v.window.y < v.size.height && v.window.x + v.window.width > 0 &&
+         v.window.y + v.window.height > 0;
+}
+
 View then_crop(const View& first, const View& second) {
   Box cut = moved(second.window, second.box.x, second.box.y);
   if (first.flip) cut = mirrored(cut, first.window.width);
@@ -71,7 +77,9 @@ std::optional<View> compose(const View& first, const View& second) {
   const bool inside = !second.pads() && contains(seen.width, seen.height, second.box);
   const bool everything = second.box == whole(seen) && shows_all(first);
   if (!inside && !everything) return std::nullopt;
-  return then_crop(first, second);
+  const View cropped = then_crop(first, second);
+  if (!shows_some(cropped)) return std::nullopt;
+  return cropped;
 }
 
 }  // namespace headrace

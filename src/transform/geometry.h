@@ -38,7 +38,7 @@ struct View {
   Box box;     // within the source
   Size size;   // of the box after resampling
   Filter filter = Filter::kBilinear;
-  Box window;  // of the resampled picture; may reach outside
+  Box window;  // of the resampled picture; may reach outside, but not lie there altogether
   bool flip = false;  // left and right change places, last
 
   Size result() const { return {window.width, window.height}; }
@@ -52,8 +52,8 @@ View identity_view(Size source);
 View crop_view(Size source, const Box& window);
 View resize_view(Size source, Size size, Filter filter);
 
-// `second` seen through `first`, or nothing when that takes two passes: resampling twice, or
-// padding what a window had cut.
+// `second` seen through `first`, or nothing when that takes two passes: resampling twice, padding
+// what a window had cut, or seeing nothing but padding.
 std::optional<View> compose(const View& first, const View& second);
 
 }  // namespace headrace

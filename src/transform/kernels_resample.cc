@@ -45,6 +45,8 @@ constexpr int kBlocks = static_cast<int>(hn::MaxLanes(d8) / 16);
 
 // ---- sums ----
 
+constexpr int kFraction = 7;
+
 // Both weights of a pair, in every pair of lanes.
 HWY_INLINE V16 weights(const int16_t* pair) {
   int32_t bits;
@@ -74,17 +76,18 @@ struct ExactSum {
     high.add(pixels, high_weights);
     low.add(pixels, low_weights);
   }
-  // Rounded, not yet clipped.
+  // With kFraction bits of fraction left: all that rounding needs, and little enough for 16 bits.
   HWY_INLINE V32 value() const {
-    const V32 sum = hn::Add(hn::ShiftLeft<kSplitBits>(high.value()), low.value());
-    return hn::ShiftRight<kWeightBits>(hn::Add(sum, hn::Set(d32, kRound)));
+    return hn::ShiftRight<kWeightBits - kFraction>(hn::Add(hn::ShiftLeft<kSplitBits>(high.value()), low.value()));
   }
 };
 
-// Four vectors of sums, clipped to bytes; in each 128-bit block a's, b's, c's, then d's.
-HWY_INLINE V8 clipped(V32 a, V32 b, V32 c, V32 d) {
-  const V16 ab = hn::ReorderDemote2To(d16, a, b);
-  const V16 cd = hn::ReorderDemote2To(d16, c, d);
+// Four vectors of sums, rounded and clipped to bytes; in each 128-bit block a's, b's, c's, then d's.
+HWY_INLINE V8 rounded(V32 a, V32 b, V32 c, V32 d) {
+  // (x * 2^(15 - kFraction) + 2^14) >> 15: the fraction, rounded off.
+  const V16 off = hn::Set(d16, 1 << (15 - kFraction));
+  const V16 ab = hn::MulFixedPoint15(hn::ReorderDemote2To(d16, a, b), off);
+  const V16 cd = hn::MulFixedPoint15(hn::ReorderDemote2To(d16, c, d), off);
 #if HWY_TARGET == HWY_AVX2
   return V8{_mm256_packus_epi16(ab.raw, cd.raw)};
 #else
@@ -143,8 +146,9 @@ HWY_INLINE V8 load_taps(const uint8_t* const* rows, ptrdiff_t at) {
 
 // One output of two vectors of rows; each row has four lanes, its channels.
 template <int kChannels, int kPairs>  // kPairs: 1, 2, or 0 for any even number
-HWY_INLINE void one(const uint8_t* const* rows, int32_t start, const TapPair* taps, int pairs, V32& a, V32& b) {
-  ptrdiff_t at = static_cast<ptrdiff_t>(start) * kChannels;
+HWY_INLINE void one(const uint8_t* const* rows, const Taps& taps, int i, V32& a, V32& b) {
+  ptrdiff_t at = static_cast<ptrdiff_t>(taps.start(i)) * kChannels;
+  const TapPair* w = taps.weights(i);
   ExactSum sum_a;
   ExactSum sum_b;
   const auto add = [&](V8 pixels_a, V8 pixels_b, const uint8_t* pairing, const TapPair& t) HWY_ATTR {
@@ -154,28 +158,46 @@ HWY_INLINE void one(const uint8_t* const* rows, int32_t start, const TapPair* ta
     sum_a.add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels_a, shuffle)), high, low);
     sum_b.add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels_b, shuffle)), high, low);
   };
-  const int n = kPairs == 0 ? pairs : kPairs;
+  // Of many taps those that the edge cut off are not read: they lie beyond the slack.
+  const int n = kPairs == 0 ? (taps.used(i) + 3) / 4 * 2 : kPairs;
   for (int k = 0; k < n; k += 2, at += 4 * kChannels) {
     const V8 pixels_a = load_taps<kChannels>(rows, at);
     const V8 pixels_b = load_taps<kChannels>(rows + kRows<kChannels>, at);
-    add(pixels_a, pixels_b, Pairing<kChannels>::k01, taps[k]);
-    if constexpr (kPairs != 1) add(pixels_a, pixels_b, Pairing<kChannels>::k23, taps[k + 1]);
+    add(pixels_a, pixels_b, Pairing<kChannels>::k01, w[k]);
+    if constexpr (kPairs != 1) add(pixels_a, pixels_b, Pairing<kChannels>::k23, w[k + 1]);
   }
   a = sum_a.value();
   b = sum_b.value();
 }
 
-// Four outputs; in each block four bytes of the first channel, four of the second, …
+// Outputs i to i + 3; in each block four bytes of the first channel, four of the second, …
 template <int kChannels, int kPairs>
-HWY_INLINE void four(const uint8_t* const* rows, const int32_t* starts, const TapPair* taps, int pairs, V8& a, V8& b) {
+HWY_INLINE void four(const uint8_t* const* rows, const Taps& taps, int i, V8& a, V8& b) {
   V32 a0, a1, a2, a3, b0, b1, b2, b3;
-  one<kChannels, kPairs>(rows, starts[0], taps, pairs, a0, b0);
-  one<kChannels, kPairs>(rows, starts[1], taps + pairs, pairs, a1, b1);
-  one<kChannels, kPairs>(rows, starts[2], taps + 2 * pairs, pairs, a2, b2);
-  one<kChannels, kPairs>(rows, starts[3], taps + 3 * pairs, pairs, a3, b3);
+  one<kChannels, kPairs>(rows, taps, i, a0, b0);
+  one<kChannels, kPairs>(rows, taps, i + 1, a1, b1);
+  one<kChannels, kPairs>(rows, taps, i + 2, a2, b2);
+  one<kChannels, kPairs>(rows, taps, i + 3, a3, b3);
   const V8 planar = hn::LoadDup128(d8, kPlanar);
-  a = hn::TableLookupBytes(clipped(a0, a1, a2, a3), planar);
-  b = hn::TableLookupBytes(clipped(b0, b1, b2, b3), planar);
+  a = hn::TableLookupBytes(rounded(a0, a1, a2, a3), planar);
+  b = hn::TableLookupBytes(rounded(b0, b1, b2, b3), planar);
+}
+
+// Eight bytes of each of two channels.
+template <typename V>
+HWY_INLINE void put_two(V two, uint8_t* first, uint8_t* second) {
+  const hn::CappedTag<uint64_t, 1> one_lane;
+  hn::StoreU(hn::LowerHalf(two), one_lane, reinterpret_cast<uint64_t*>(first));
+  hn::StoreU(hn::UpperHalf(one_lane, two), one_lane, reinterpret_cast<uint64_t*>(second));
+}
+
+template <int kChannels, typename V>
+HWY_INLINE void put_block(V c01, V c23, uint8_t* const* out, int i) {
+  put_two(c01, out[0] + i, out[1] + i);
+  if constexpr (kChannels == 3)
+    hn::StoreU(hn::LowerHalf(c23), hn::CappedTag<uint64_t, 1>(), reinterpret_cast<uint64_t*>(out[2] + i));
+  else
+    put_two(c23, out[2] + i, out[3] + i);
 }
 
 // Eight outputs of the rows of one vector to where their channels lie.
@@ -187,23 +209,22 @@ HWY_INLINE void put(V8 first, V8 second, uint8_t* const* out, int i) {
   const auto b = hn::BitCast(du32, second);
   const auto c01 = hn::BitCast(du64, hn::InterleaveLower(du32, a, b));
   const auto c23 = hn::BitCast(du64, hn::InterleaveUpper(du32, a, b));
-  for (size_t block = 0; block < static_cast<size_t>(kBlocks); ++block, out += 4) {
-    const uint64_t lanes[4] = {hn::ExtractLane(c01, 2 * block), hn::ExtractLane(c01, 2 * block + 1),
-                               hn::ExtractLane(c23, 2 * block), hn::ExtractLane(c23, 2 * block + 1)};
-    for (int c = 0; c < (kChannels == 3 ? 3 : 4); ++c) std::memcpy(out[c] + i, &lanes[c], 8);
-  }
+#if HWY_TARGET == HWY_AVX2
+  const hn::Half<decltype(du64)> block;
+  put_block<kChannels>(hn::LowerHalf(c01), hn::LowerHalf(c23), out, i);
+  put_block<kChannels>(hn::UpperHalf(block, c01), hn::UpperHalf(block, c23), out + 4, i);
+#else
+  put_block<kChannels>(c01, c23, out, i);
+#endif
 }
 
 // `out` has four pointers for each block of the two vectors.
 template <int kChannels, int kPairs>
 void across_group(const uint8_t* const* in, uint8_t* const* out, const Taps& taps) {
-  const int pairs = kPairs == 0 ? taps.pairs() : kPairs;
-  const int32_t* starts = taps.starts();
-  const TapPair* w = taps.weights(0);
-  for (int i = 0; i < taps.count(); i += 8, starts += 8, w += 8 * pairs) {
+  for (int i = 0; i < taps.count(); i += 8) {
     V8 a0, a1, b0, b1;
-    four<kChannels, kPairs>(in, starts, w, pairs, a0, b0);
-    four<kChannels, kPairs>(in, starts + 4, w + 4 * pairs, pairs, a1, b1);
+    four<kChannels, kPairs>(in, taps, i, a0, b0);
+    four<kChannels, kPairs>(in, taps, i + 4, a1, b1);
     put<kChannels>(a0, a1, out, i);
     put<kChannels>(b0, b1, out + 4 * kBlocks, i);
   }
@@ -258,7 +279,7 @@ HWY_INLINE V8 column(const uint8_t* const* rows, size_t at, const TapPair* taps,
     sum[2].add(hn::BitCast(d16, hn::InterleaveLower(d8, upper, zero)), high, low);
     sum[3].add(hn::BitCast(d16, hn::InterleaveUpper(d8, upper, zero)), high, low);
   }
-  return clipped(sum[0].value(), sum[1].value(), sum[2].value(), sum[3].value());
+  return rounded(sum[0].value(), sum[1].value(), sum[2].value(), sum[3].value());
 }
 
 template <int kPairs>

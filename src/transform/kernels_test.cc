@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/rng.h"
@@ -50,7 +51,8 @@ Case random_case(Rng& rng) {
   if (rng.below(4) == 0) size.height = c.source.height;
   c.view = resize_view(c.source, size, static_cast<Filter>(rng.below(3)));
   c.view.flip = rng.below(2) == 0;
-  if (rng.below(3) == 0) c.view.window = {between(rng, -3, 2), between(rng, -3, 2), size.width, size.height};
+  const auto shift = [&](int extent) { return between(rng, std::max(-3, 1 - extent), std::min(2, extent - 1)); };
+  if (rng.below(3) == 0) c.view.window = {shift(size.width), shift(size.height), size.width, size.height};
   constexpr int kChannels[] = {1, 3, 3, 4};
   c.channels = kChannels[rng.below(4)];
   constexpr DType kTypes[] = {DType::kU8, DType::kF16, DType::kBF16, DType::kF32};

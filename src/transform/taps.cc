@@ -7,19 +7,24 @@
 namespace headrace {
 namespace {
 
-double triangle(double x) {
-  x = std::abs(x);
-  return x < 1.0 ? 1.0 - x : 0.0;
-}
+// Types, not functions, so that fill() has the filter inside its loop.
+struct Triangle {
+  double operator()(double x) const {
+    x = std::abs(x);
+    return x < 1.0 ? 1.0 - x : 0.0;
+  }
+};
 
 // Keys' cubic with a = -1/2.
-double cubic(double x) {
-  constexpr double kA = -0.5;
-  x = std::abs(x);
-  if (x < 1.0) return ((kA + 2.0) * x - (kA + 3.0)) * x * x + 1;
-  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * kA;
-  return 0.0;
-}
+struct Cubic {
+  double operator()(double x) const {
+    constexpr double kA = -0.5;
+    x = std::abs(x);
+    if (x < 1.0) return ((kA + 2.0) * x - (kA + 3.0)) * x * x + 1;
+    if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * kA;
+    return 0.0;
+  }
+};
 
 // To the nearest, halves away from zero.
 int32_t fixed(double w) {
@@ -46,7 +51,7 @@ void Taps::put(int i, int k, int32_t weight) {
 }
 
 template <typename F>
-void Taps::fill(const Axis& axis, double radius, F&& filter) {
+void Taps::fill(const Axis& axis, double radius, F filter) {
   const double scale = (axis.end - axis.begin) / axis.size;
   const double stretch = std::max(scale, 1.0);  // antialiasing: the filter grows when shrinking
   const double support = radius * stretch;
@@ -92,9 +97,9 @@ void Taps::build(const Axis& axis) {
   if (is_copy_ || axis.filter == Filter::kNearest)
     fill_nearest(axis);
   else if (axis.filter == Filter::kBilinear)
-    fill(axis, 1.0, triangle);
+    fill(axis, 1.0, Triangle());
   else
-    fill(axis, 2.0, cubic);
+    fill(axis, 2.0, Cubic());
   finish();
 }
 

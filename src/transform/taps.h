@@ -59,12 +59,11 @@ class Taps {
   int pairs() const { return pairs_; }
   int start(int i) const { return starts_[static_cast<size_t>(i)]; }
   int used(int i) const { return used_[static_cast<size_t>(i)]; }  // taps, at most 2 * pairs()
-  const int32_t* starts() const { return starts_.data(); }
   const TapPair* weights(int i) const { return weights_.data() + static_cast<ptrdiff_t>(i) * pairs_; }
 
  private:
   template <typename F>
-  void fill(const Axis& axis, double radius, F&& filter);
+  void fill(const Axis& axis, double radius, F filter);
   void fill_nearest(const Axis& axis);
   void shape(const Axis& axis, int most);
   void finish();

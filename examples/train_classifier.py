@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a small classifier on class folders, stops in the middle of an epoch, goes on from the checkpoint.
+
+    python examples/train_classifier.py [FOLDER_OR_SHARDS]
+
+Without an argument it makes a few pictures of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+import tempfile
+
+import torch
+
+import headrace as hr
+from headrace.photos import make_photo
+
+EPOCHS, STOP_AFTER = 2, 5  # steps until the "crash"
+
+
+def make_pictures(root: pathlib.Path) -> pathlib.Path:
+    for i in range(48):
+        folder = root / f"class{i % 3}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{i:03d}.jpg").write_bytes(make_photo(i, size=(160, 120)))
+    return root
+
+
+def make_loader(source: str | pathlib.Path) -> hr.Loader:
+    fields = {
+        "image": hr.image("jpg").random_resized_crop(64).random_flip().normalize(hr.IMAGENET),
+        "label": hr.scalar("cls"),
+    }
+    return hr.Loader(source, batch_size=8, fields=fields, seed=1)
+
+
+def train(source: str | pathlib.Path, checkpoint: pathlib.Path, stop_after: int | None) -> list[int]:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 5, stride=4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(3))
+    model(torch.zeros(1, 3, 64, 64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    seen: list[int] = []
+    with make_loader(source) as loader:
+        if checkpoint.exists():
+            loader.load_state_dict(json.loads(checkpoint.read_text()))
+        for epoch, batches in loader.epochs(EPOCHS):
+            for batch in batches:
+                loss = torch.nn.functional.cross_entropy(model(batch["image"]), batch["label"])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                seen += batch.indices.tolist()
+                if stop_after is not None and len(seen) >= 8 * stop_after:
+                    checkpoint.write_text(json.dumps(loader.state_dict()))
+                    return seen
+            print(f"epoch {epoch}: loss {loss.item():.3f}")
+    return seen
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source = sys.argv[1] if len(sys.argv) > 1 else make_pictures(pathlib.Path(folder) / "pictures")
+        checkpoint = pathlib.Path(folder) / "loader.json"
+        first = train(source, checkpoint, STOP_AFTER)
+        rest = train(source, checkpoint, None)
+        checkpoint.unlink()
+        straight = train(source, checkpoint, None)
+        assert first + rest == straight, "the resumed run saw other samples"
+        print(f"stopped after {len(first)} samples, went on with exactly the other {len(rest)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what follows from the code: the stubs, the table of formats, the reference, the picture.
+
+    ./dev docs            writes
+    ./dev docs --check    fails where a file is not current
+"""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import make_flow_svg
+
+import headrace as hr
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def stubs() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "headrace._core", "-O", folder]
+        subprocess.run(command, check=True)
+        return "# Made by ./dev docs.\n" + (pathlib.Path(folder) / "_core.pyi").read_text()
+
+
+def formats() -> str:
+    lines = [
+        "# Formats",
+        "",
+        "Made by `./dev docs` from the table that the engine walks; `headrace formats` prints it.",
+        "",
+        "| format | read | write | notices changed bytes itself | what |",
+        "|---|---|---|---|---|",
+    ]
+    mark = {True: "✓", False: "–"}
+    for f in hr.formats():
+        lines.append(f"| {f['name']} | {mark[f['read']]} | {mark[f['write']]} | {mark[f['checksum']]} | {f['doc']} |")
+    return "\n".join(lines) + "\n"
+
+
+def signature(thing: object) -> str:
+    try:
+        return str(inspect.signature(thing))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return ""
+
+
+def entry(name: str, thing: object, depth: int) -> list[str]:
+    text = inspect.getdoc(thing) or ""
+    return [f"{'#' * depth} `{name}{signature(thing)}`", "", text, ""]
+
+
+def reference() -> str:
+    lines = ["# Reference", "", "Made by `./dev docs` from the docstrings.", ""]
+    for name in sorted(hr.__all__):
+        thing = getattr(hr, name)
+        if inspect.isclass(thing):
+            lines += entry(f"hr.{name}", thing, 2)
+            for member, value in sorted(vars(thing).items()):
+                if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                    lines += entry(f"{name}.{member}", value, 3)
+        elif callable(thing):
+            lines += entry(f"hr.{name}", thing, 2)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> int:
+    made = {
+        "python/headrace/_core.pyi": stubs(),
+        "docs/formats.md": formats(),
+        "docs/reference.md": reference(),
+        "docs/images/flow.svg": make_flow_svg.draw(),
+    }
+    stale = [name for name, text in made.items() if not (ROOT / name).exists() or (ROOT / name).read_text() != text]
+    if "--check" in sys.argv:
+        print("\n".join(f"{name} is not current: ./dev docs" for name in stale) or "docs: current")
+        return 1 if stale else 0
+    for name in stale:
+        (ROOT / name).write_text(made[name])
+        print(f"wrote {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
