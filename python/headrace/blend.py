@@ -32,8 +32,8 @@ class Blend:
 def blend(parts: Mapping[str, tuple[Any, float]], *, epoch_samples: int = 0) -> Blend:
     """``hr.blend({"web": ("web-*.tar", 0.7), "books": (books, 0.3)})``.
 
-    After any number of draws each source has had its share to within one sample, for ever. A source
-    that runs out starts its next epoch. ``epoch_samples`` is the length of an epoch in draws; the
+    At the end of every mixing block (1/smallest weight draws, at least 64) each source has had its share to
+    within one sample, for ever; inside a block the draws are shuffled. A source that runs out starts its next epoch. ``epoch_samples`` is the length of an epoch in draws; the
     samples of all sources together unless given.
     """
     if not isinstance(parts, Mapping) or not parts:

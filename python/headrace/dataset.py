@@ -14,7 +14,6 @@ import numpy as np
 from . import _core
 from .checks import path, whole
 from .errors import Unsupported, UsageError
-from .errors import make as make_error
 from .fields import Field
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -143,17 +142,8 @@ class Dataset:
         out = {}
         for (name, how), value in zip(self._finishes, self._core.at(n, [how for _, how in self._finishes])):
             if value is not None:
-                out[name] = self._finish(n, name, how, value)
+                out[name] = json.loads(value) if how == "json" else value
         return out
-
-    def _finish(self, n: int, name: str, how: str, value: Any) -> Any:
-        if how != "json":
-            return value
-        try:
-            return json.loads(value)
-        except ValueError as e:
-            key = self.key(n)
-            raise make_error("corrupt", f"sample {n}, key '{key}': field '{name}': {e}", "", -1, n, key) from None
 
     def _view(self, view: Any) -> Dataset:
         other = object.__new__(Dataset)

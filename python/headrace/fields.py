@@ -147,9 +147,7 @@ def bytes_(field: str) -> Field:
 
 def json_(field: str) -> Field:
     """A JSON value, parsed; a list in a batch."""
-    out = Field("text", field)
-    out.finish = "json"
-    return out
+    return Field("json", field)
 
 
 def key() -> Field:

@@ -16,7 +16,6 @@ from .batch import STATE_VERSION, Batch
 from .blend import Blend
 from .dataset import Dataset, field_specs, finishes, open_source, tell_once, urls_of
 from .errors import UsageError
-from .errors import make as make_error
 from .fields import Field
 
 _FOREVER = 1 << 62
@@ -104,7 +103,6 @@ class Loader:
         replace, budget = _bad_samples(bad_samples)
         sources, weights, draws, fields = self._sources(source, fields, index, root)
         self._names = [name for name, _ in sources]
-        self._keys = [s.key for _, s in sources]
         specs = field_specs(fields, sources[0][1])
         self._finishes = finishes(fields, sources[0][1], specs)
         self._costs = {s["output"]: s["map"]["cost"] for s in specs if "map" in s}
@@ -242,7 +240,7 @@ class Loader:
         batch = Batch()
         for c, (name, how) in enumerate(self._finishes):
             value = raw.column(c, "text" if how == "json" else how, self._output)
-            batch[name] = self._parse_json(name, value, raw) if how == "json" else value
+            batch[name] = [json.loads(v) for v in value] if how == "json" else value
         batch._raw = raw
         if self._device != "cpu":
             self._to_device(batch)
@@ -251,6 +249,8 @@ class Loader:
             for function in self._batch_maps:
                 result = function(batch)
                 if result is not None:
+                    if not isinstance(result, Mapping):
+                        raise UsageError(f"the function given to loader.map() returned {type(result).__name__}; a dict or None is wanted")
                     mapped = Batch(result)
                     mapped._raw = raw
                     batch = mapped
@@ -260,17 +260,6 @@ class Loader:
         if last:
             self._finished = epoch - 1
         return batch
-
-    def _parse_json(self, name: str, values: list[str], raw: Any) -> list[Any]:
-        out = []
-        for i, text in enumerate(values):
-            try:
-                out.append(json.loads(text))
-            except ValueError as e:
-                sample = int(raw.indices()[i])
-                key = self._keys[raw.sources()[i]](sample)
-                raise make_error("corrupt", f"sample {sample}, key '{key}': field '{name}': {e}", "", -1, sample, key) from None
-        return out
 
     def _to_device(self, batch: Batch) -> None:
         import torch

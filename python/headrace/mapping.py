@@ -35,7 +35,7 @@ class _Chain:
 
 def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source) -> dict[str, Any]:
     plain = {k: v for k, v in spec.items() if k != "map"}
-    how = {"text": "text", "key": "text", "bytes": "bytes"}.get(field.what, "array")
+    how = {"text": "text", "json": "text", "key": "text", "bytes": "bytes"}.get(field.what, "array")
     (first,) = _core.Dataset.make(source, [plain]).at(0, [how])
     chain = _Chain(field.functions, field.finish == "json")
     try:

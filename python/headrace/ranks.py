@@ -38,11 +38,25 @@ def _jax(_: Mapping[str, str]) -> tuple[int, int] | None:
     return jax.process_index(), jax.process_count()
 
 
+def _number(env: Mapping[str, str], name: str, low: int, high: int = 1 << 31) -> int:
+    try:
+        number = int(env[name])
+    except ValueError:
+        number = -1
+    if not low <= number <= high:
+        raise UsageError(f"the variable {name} is {env[name]!r}; a whole number from {low} to {high} is wanted")
+    return number
+
+
 def _variables(rank: str, world: str) -> Callable[[Mapping[str, str]], tuple[int, int] | None]:
     def look(env: Mapping[str, str]) -> tuple[int, int] | None:
-        if rank in env and world in env:
-            return int(env[rank]), int(env[world])
-        return None
+        if rank not in env and world not in env:
+            return None
+        for name, other in ((rank, world), (world, rank)):
+            if name not in env:
+                raise UsageError(f"{other} is set and {name} is not: set both, or say Loader(rank=..., world_size=...)")
+        ranks = _number(env, world, 1)
+        return _number(env, rank, 0, ranks - 1), ranks
 
     return look
 
@@ -50,7 +64,8 @@ def _variables(rank: str, world: str) -> Callable[[Mapping[str, str]], tuple[int
 def _slurm(env: Mapping[str, str]) -> tuple[int, int] | None:
     # Only inside a step: a batch script that runs plain python is one rank, not rank 0 of 8.
     if "SLURM_STEP_ID" in env and "SLURM_STEP_NUM_TASKS" in env and "SLURM_PROCID" in env:
-        return int(env["SLURM_PROCID"]), int(env["SLURM_STEP_NUM_TASKS"])
+        ranks = _number(env, "SLURM_STEP_NUM_TASKS", 1)
+        return _number(env, "SLURM_PROCID", 0, ranks - 1), ranks
     return None
 
 
@@ -65,16 +80,19 @@ _SOURCES: list[tuple[str, Callable[[Mapping[str, str]], tuple[int, int] | None]]
     ("the Slurm step", _slurm),
 ]
 
-# torchrun starts its own processes inside an MPI or Slurm task: what the task says is then about
-# the launcher, not about us.
+# An inner launcher starts its own processes inside the tasks of an outer one (torchrun inside an MPI
+# or Slurm task, mpirun's daemons inside a Slurm step): what the outer one says is then about the
+# launcher, not about us.
 _TORCHRUN = "TORCHELASTIC_RUN_ID"
+_MPI = ("Open MPI", "MVAPICH", "PMI", "PALS")
+_SLURM = "the Slurm step"
 
 
 def local_ranks(env: Mapping[str, str]) -> int:
     """How many ranks share this node, as far as the launcher says."""
     for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "PALS_LOCAL_SIZE"):
         if name in env:
-            return max(1, int(env[name]))
+            return _number(env, name, 1)
     if "SLURM_STEP_TASKS_PER_NODE" in env:
         return max(1, int(env["SLURM_STEP_TASKS_PER_NODE"].split(",")[0].split("(")[0]))
     return 1
@@ -92,7 +110,9 @@ def find(rank: int | None = None, world_size: int | None = None, env: Mapping[st
         return Ranks(rank, world_size, "the arguments", local)
     found: list[tuple[str, tuple[int, int]]] = []
     for name, look in _SOURCES:
-        if _TORCHRUN in env and name in ("Open MPI", "MVAPICH", "PMI", "PALS", "the Slurm step"):
+        if _TORCHRUN in env and name in (*_MPI, _SLURM):
+            continue
+        if name == _SLURM and any(inner in _MPI for inner, _ in found):
             continue
         answer = look(env)
         if answer is not None:

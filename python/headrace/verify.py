@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -100,11 +99,9 @@ class _Reader:
     def __init__(self, source: Any, root: str | None, index: str | None) -> None:
         self.raw = hr.open(source, root=root, index=index)
         self.names = picture_fields(self.raw)
-        decoded: dict[str, Any] = {name: hr.image(name) for name in self.names}
-        self.documents = [name for name, kind in self.raw.schema if kind == "json"]
-        others = {name: _as_it_lies(name, kind) for name, kind in self.raw.schema if name not in decoded}
-        self.whole = hr.open(source, {**decoded, **others}, root=root, index=index)
-        self.pictures = {name: hr.open(source, {name: f}, root=root, index=index) for name, f in decoded.items()}
+        fields = {name: hr.image(name) if name in self.names else _as_it_lies(name, kind) for name, kind in self.raw.schema}
+        self.whole = hr.open(source, fields, root=root, index=index)
+        self.alone = {name: hr.open(source, {name: f}, root=root, index=index) for name, f in fields.items()}
 
     def chunk(self, begin: int) -> Verified:
         out = Verified()
@@ -113,7 +110,7 @@ class _Reader:
                 # One read for all fields, where all are there and good.
                 out.present.update(self.whole[i].keys())
                 out.pictures += len(self.names)
-            except (hr.Error, ValueError):  # ValueError: JSON
+            except hr.Error:
                 self._one_by_one(i, out)
             out.samples += 1
         return out
@@ -129,13 +126,10 @@ class _Reader:
             found.append(Bad(i, self.raw.key(i), None, str(e)))
         for name in there:
             try:
-                if name in self.pictures:
-                    self.pictures[name][i]
-                    out.pictures += 1
-                elif name in self.documents:
-                    json.loads(there[name])
-            except (hr.Error, ValueError) as e:
-                if name in self.pictures and _is_foreign(there[name]):
+                self.alone[name][i]
+                out.pictures += name in self.names
+            except hr.Error as e:
+                if name in self.names and _is_foreign(there[name]):
                     out.undecoded[name] += 1
                 else:
                     found.append(Bad(i, self.raw.key(i), name, str(e)))

@@ -99,7 +99,7 @@ class MapDecoder final : public Decoder {
 
  private:
   nb::object argument(const OwnSlot& in) const {
-    if (what_ == "text" || what_ == "key") return to_str(in.buffer_->bytes());
+    if (what_ == "text" || what_ == "key" || what_ == "json") return to_str(in.buffer_->bytes());
     if (what_ == "bytes") return to_bytes(in.buffer_->bytes());
     nb::object array = to_array(in.buffer_, inner_->output().dtype, in.shape_, "numpy");
     return what_ == "scalar" ? nb::object(array.attr("item")()) : array;
@@ -116,7 +116,8 @@ class MapDecoder final : public Decoder {
     }
     const nb::module_ numpy = nb::module_::import_("numpy");
     const nb::object given = numpy.attr("asarray")(result);
-    if (!nb::cast<bool>(numpy.attr("can_cast")(given.attr("dtype"), numpy_name_.c_str(), "same_kind")))
+    const nb::object fits = numpy.attr("can_cast")(given.attr("dtype"), numpy_name_.c_str(), "same_kind");
+    if (PyObject_IsTrue(fits.ptr()) != 1)
       return invalid(fmt::format("the function given to map() gave {} for the first sample and {} for this one", numpy_name_,
                                  nb::cast<std::string>(nb::str(given.attr("dtype")))));
     std::vector<int64_t> shape;

@@ -16,9 +16,12 @@ namespace {
 // One thread at a time; inside, shards are indexed in parallel.
 class IndexBuilder {
  public:
-  IndexBuilder(std::shared_ptr<const Store> store, std::vector<FileInfo> shards, std::vector<std::string> paths,
-               const OpenOptions& options)
-      : options_(options), indexer_(std::move(store), options), shards_(std::move(shards)), paths_(std::move(paths)) {
+  IndexBuilder(std::shared_ptr<const Store> store, std::vector<FileInfo> shards,
+               std::vector<std::string> paths, const OpenOptions& options)
+      : options_(options),
+        indexer_(std::move(store), options),
+        shards_(std::move(shards)),
+        paths_(std::move(paths)) {
     progress_.shards = shards_.size();
   }
 
@@ -41,7 +44,8 @@ class IndexBuilder {
     Mutex mu;
     const unsigned inside = parts.size() == 1 ? indexer_.threads() : 1;
     return parallel_for(parts.size(), indexer_.threads(), [&](size_t i) -> Status {
-      if (options_.cancel != nullptr && options_.cancel->load()) return cancelled("indexing was cancelled");
+      if (options_.cancel != nullptr && options_.cancel->load())
+        return cancelled("indexing was cancelled");
       PartPointer part = indexer_.find_kept(shards_[begin + i]);
       if (part == nullptr) {
         HEADRACE_ASSIGN(part, indexer_.make(shards_[begin + i], inside));
@@ -64,8 +68,8 @@ class IndexBuilder {
     }
     for (size_t i = 0; i < parts.size(); ++i) {
       if (parts[i]->head().format != format_)
-        return invalid(fmt::format("one data set, two formats: {} is {}, {} is {}", paths_[0], format_,
-                                   paths_[begin + i], parts[i]->head().format));
+        return invalid(fmt::format("one data set, two formats: {} is {}, {} is {}", paths_[0],
+                                   format_, paths_[begin + i], parts[i]->head().format));
       HEADRACE_TRY(writer_->add(*parts[i], names_[begin + i]));
     }
     return {};
@@ -83,8 +87,10 @@ class IndexBuilder {
 
 }  // namespace
 
-Status build_index(const std::vector<std::string>& urls, const std::string& to, const OpenOptions& options) {
-  const std::shared_ptr<const Store> store = options.store == nullptr ? local_store() : options.store;
+Status build_index(const std::vector<std::string>& urls, const std::string& to,
+                   const OpenOptions& options) {
+  const std::shared_ptr<const Store> store =
+      options.store == nullptr ? local_store() : options.store;
   HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
   OpenOptions whole = options;
   whole.memory_bytes = ~uint64_t{0};  // parts are copied from memory

@@ -23,11 +23,14 @@ class FormatConformance : public ::testing::TestWithParam<const Format*> {
  protected:
   const Format& format() const { return *GetParam(); }
 
-  static Result<std::shared_ptr<const Source>> open(const Format& format, std::vector<std::byte> bytes) {
+  static Result<std::shared_ptr<const Source>> open(const Format& format,
+                                                    std::vector<std::byte> bytes) {
     auto store = std::make_shared<MemoryStore>();
     store->put("shard", std::move(bytes));
-    HEADRACE_ASSIGN(Opened opened, open_source({"shard"}, {.store = store, .format = std::string(format.name),
-                                                          .keep_sidecars = false, .threads = 1}));
+    HEADRACE_ASSIGN(Opened opened, open_source({"shard"}, {.store = store,
+                                                           .format = std::string(format.name),
+                                                           .keep_sidecars = false,
+                                                           .threads = 1}));
     return std::shared_ptr<const Source>(opened.source);
   }
   Result<std::vector<TestSample>> read(std::vector<std::byte> bytes) const {
@@ -119,7 +122,9 @@ TEST_P(FormatConformance, any_bytes_are_an_error_or_samples_but_never_a_crash) {
   }
 }
 
-std::string row_name(const ::testing::TestParamInfo<const Format*>& row) { return std::string(row.param->name); }
+std::string row_name(const ::testing::TestParamInfo<const Format*>& row) {
+  return std::string(row.param->name);
+}
 
 std::vector<const Format*> writable_formats() {
   std::vector<const Format*> out(all_formats().begin(), all_formats().end());
@@ -127,8 +132,10 @@ std::vector<const Format*> writable_formats() {
   return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FormatConformance, ::testing::ValuesIn(all_formats().begin(), all_formats().end()), row_name);
-INSTANTIATE_TEST_SUITE_P(All, WritableFormatConformance, ::testing::ValuesIn(writable_formats()), row_name);
+INSTANTIATE_TEST_SUITE_P(All, FormatConformance,
+                         ::testing::ValuesIn(all_formats().begin(), all_formats().end()), row_name);
+INSTANTIATE_TEST_SUITE_P(All, WritableFormatConformance, ::testing::ValuesIn(writable_formats()),
+                         row_name);
 
 TEST(Registry, an_unknown_name_lists_the_known_ones) {
   const auto r = find_format("tra");

@@ -116,7 +116,8 @@ Status read_csv(Bytes list, char separator, const RowFunction& row) {
     if (!more) return {};
     const std::vector<std::string_view>& texts = reader.cells();
     if (texts.size() != names.size())
-      return corrupt(fmt::format("line {}: {} cells, the header has {}", reader.line(), texts.size(), names.size()));
+      return corrupt(fmt::format("line {}: {} cells, the header has {}", reader.line(),
+                                 texts.size(), names.size()));
     cells.clear();
     for (size_t i = 0; i < texts.size(); ++i)
       if (i != path && !texts[i].empty()) cells.push_back(make_cell(views[i], texts[i]));

@@ -18,6 +18,9 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
+constexpr size_t kMaxLookedAt =
+    1000;  // paths that are looked at one by one: each may be a folder of shards
+
 // The brace that closes the one at `open`; npos when none does.
 size_t closing_brace(std::string_view text, size_t open) {
   int depth = 0;
@@ -56,11 +59,14 @@ std::optional<Result<Texts>> expand_range(std::string_view body) {
   int64_t from = 0;
   int64_t to = 0;
   if (!parse_bound(low, from) || !parse_bound(high, to)) return {};
-  const auto padded = [](std::string_view s) { return s.size() > 1 && s[s[0] == '-' ? 1 : 0] == '0'; };
+  const auto padded = [](std::string_view s) {
+    return s.size() > 1 && s[s[0] == '-' ? 1 : 0] == '0';
+  };
   const size_t width = padded(low) || padded(high) ? std::max(low.size(), high.size()) : 0;
   const uint64_t steps = from < to ? static_cast<uint64_t>(to) - static_cast<uint64_t>(from)
                                    : static_cast<uint64_t>(from) - static_cast<uint64_t>(to);
-  if (steps >= kMaxShards) return Status(invalid(fmt::format("{{{}}} is more than {} names", body, kMaxShards)));
+  if (steps >= kMaxShards)
+    return Status(invalid(fmt::format("{{{}}} is more than {} names", body, kMaxShards)));
   Texts out;
   for (uint64_t i = 0; i <= steps; ++i) {
     const int64_t n = from < to ? from + static_cast<int64_t>(i) : from - static_cast<int64_t>(i);
@@ -69,11 +75,13 @@ std::optional<Result<Texts>> expand_range(std::string_view body) {
   return out;
 }
 
-bool has_wildcard(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
+bool has_wildcard(std::string_view text) {
+  return text.find_first_of("*?[") != std::string_view::npos;
+}
 
 // One level of a glob: what lies in `folder` and matches.
-Status match_entries(const Store& store, const std::string& folder, const std::string& pattern, bool folders,
-                     Texts& out) {
+Status match_entries(const Store& store, const std::string& folder, const std::string& pattern,
+                     bool folders, Texts& out) {
   HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store.list(folder.empty() ? "." : folder));
   for (const FileInfo& entry : entries) {
     const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
@@ -112,7 +120,8 @@ Status expand_one(const Store& store, const std::string& path, Texts& out) {
   }
   if (info.ok() && info.value().is_folder) {
     HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store.list(path));
-    if (std::any_of(entries.begin(), entries.end(), [](const FileInfo& e) { return e.path.ends_with(kUnfinishedName); }))
+    if (std::any_of(entries.begin(), entries.end(),
+                    [](const FileInfo& e) { return e.path.ends_with(kUnfinishedName); }))
       return invalid("this pack is not finished: run the same pack again").in_file(path);
     const Texts shards = shards_in(entries);
     if (!shards.empty()) {
@@ -171,8 +180,10 @@ Result<std::vector<std::string>> expand_glob(const Store& store, const std::stri
     Texts next;
     for (const std::string& folder : found) {
       if (!has_wildcard(piece))
-        next.push_back(folder.empty() ? piece : (folder.ends_with('/') ? folder : folder + '/') + piece);
-      else if (Status s = match_entries(store, folder, piece, !last, next); !s.ok() && found.size() == 1)
+        next.push_back(folder.empty() ? piece
+                                      : (folder.ends_with('/') ? folder : folder + '/') + piece);
+      else if (Status s = match_entries(store, folder, piece, !last, next);
+               !s.ok() && found.size() == 1)
         return s;  // among several folders, one may be without the next level
     }
     found = std::move(next);
@@ -184,13 +195,17 @@ Result<std::vector<std::string>> expand_glob(const Store& store, const std::stri
   return found;
 }
 
-Result<std::vector<std::string>> expand_urls(const Store& store, const std::vector<std::string>& urls) {
+Result<std::vector<std::string>> expand_urls(const Store& store,
+                                             const std::vector<std::string>& urls) {
   if (urls.empty()) return invalid("no data set is named");
   Texts out;
   for (const std::string& url : urls) {
     HEADRACE_ASSIGN(const Texts paths, expand_braces(clean_path(url)));
+    if (const size_t scheme = paths.front().find("://"); scheme != std::string::npos)
+      return unsupported(
+          fmt::format("this build reads local files, not {}", paths.front().substr(0, scheme + 3)));
     // A long list is taken at its word: what is missing shows when it is opened.
-    if (paths.size() > 1 && !has_wildcard(paths.front())) {
+    if (paths.size() > kMaxLookedAt && !has_wildcard(paths.front())) {
       out.insert(out.end(), paths.begin(), paths.end());
       continue;
     }
@@ -219,7 +234,8 @@ std::string common_folder(const std::vector<std::string>& paths) {
   std::string_view common = paths.front();
   common = common.substr(0, common.rfind('/') == std::string_view::npos ? 0 : common.rfind('/'));
   for (const std::string& path : paths) {
-    while (!common.empty() && !(path.starts_with(common) && path.size() > common.size() && path[common.size()] == '/')) {
+    while (!common.empty() && !(path.starts_with(common) && path.size() > common.size() &&
+                                path[common.size()] == '/')) {
       const size_t slash = common.rfind('/');
       common = common.substr(0, slash == std::string_view::npos ? 0 : slash);
     }
@@ -228,7 +244,8 @@ std::string common_folder(const std::vector<std::string>& paths) {
 }
 
 std::string name_urls(const std::vector<std::string>& urls) {
-  return urls.size() == 1 ? urls.front() : fmt::format("{} and {} more", urls.front(), urls.size() - 1);
+  return urls.size() == 1 ? urls.front()
+                          : fmt::format("{} and {} more", urls.front(), urls.size() - 1);
 }
 
 std::vector<std::string> relative_names(const std::vector<std::string>& paths, bool has_files) {

@@ -26,7 +26,8 @@ Result<std::vector<std::string>> expand_braces(const std::string& pattern);
 // Paths that match; sorted.  No match is kNotFound.
 Result<std::vector<std::string>> expand_glob(const Store& store, const std::string& pattern);
 // All of it, for every url in turn.  A plain path need not exist.
-Result<std::vector<std::string>> expand_urls(const Store& store, const std::vector<std::string>& urls);
+Result<std::vector<std::string>> expand_urls(const Store& store,
+                                             const std::vector<std::string>& urls);
 
 // Without "file://" and trailing slashes.
 std::string clean_path(std::string path);

@@ -11,7 +11,8 @@ namespace {
 using Texts = std::vector<std::string>;
 
 TEST(Braces, ranges_lists_and_nests) {
-  EXPECT_EQ(expand_braces("t-{08..11}.tar").value(), (Texts{"t-08.tar", "t-09.tar", "t-10.tar", "t-11.tar"}));
+  EXPECT_EQ(expand_braces("t-{08..11}.tar").value(),
+            (Texts{"t-08.tar", "t-09.tar", "t-10.tar", "t-11.tar"}));
   EXPECT_EQ(expand_braces("{1..3}").value(), (Texts{"1", "2", "3"}));
   EXPECT_EQ(expand_braces("{3..1}").value(), (Texts{"3", "2", "1"}));
   EXPECT_EQ(expand_braces("{a,b}/{0..1}").value(), (Texts{"a/0", "a/1", "b/0", "b/1"}));
@@ -29,7 +30,8 @@ TEST(Braces, mistakes_are_told) {
 
 std::shared_ptr<MemoryStore> some_files() {
   auto store = std::make_shared<MemoryStore>();
-  for (const char* name : {"d/b.tar", "d/a.tar", "d/a.tar.hridx", "d/.c.tar", "d/note.txt", "e/a.tar", "f/x/1.jpg", "g/odd[1].tar"})
+  for (const char* name : {"d/b.tar", "d/a.tar", "d/a.tar.hridx", "d/.c.tar", "d/note.txt",
+                           "e/a.tar", "f/x/1.jpg", "g/odd[1].tar"})
     store->put(name, "x");
   return store;
 }
@@ -47,9 +49,12 @@ TEST(Urls, a_folder_of_shards_is_its_shards) {
   EXPECT_EQ(expand_urls(*store, {"d"}).value(), (Texts{"d/a.tar", "d/b.tar"}));
   EXPECT_EQ(expand_urls(*store, {"d/"}).value(), (Texts{"d/a.tar", "d/b.tar"}));
   EXPECT_EQ(expand_urls(*store, {"f"}).value(), (Texts{"f"}));
-  EXPECT_EQ(expand_urls(*store, {"file://e/a.tar", "d/{b,a}.tar"}).value(), (Texts{"e/a.tar", "d/b.tar", "d/a.tar"}));
+  EXPECT_EQ(expand_urls(*store, {"file://e/a.tar", "d/{b,a}.tar"}).value(),
+            (Texts{"e/a.tar", "d/b.tar", "d/a.tar"}));
   EXPECT_EQ(expand_urls(*store, {"g/odd[1].tar"}).value(), (Texts{"g/odd[1].tar"}));
+  EXPECT_EQ(expand_urls(*store, {"{d,e}"}).value(), (Texts{"d/a.tar", "d/b.tar", "e/a.tar"}));
   EXPECT_EQ(expand_urls(*store, {}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(expand_urls(*store, {"s3://bucket/x-{0..9}.tar"}).status().code(), Code::kUnsupported);
 }
 
 TEST(RelativeNames, are_below_the_folder_all_share) {

@@ -24,7 +24,9 @@ int64_t now_ns() {
       .count();
 }
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 bool is_data(const FileInfo& entry) {
   const std::string_view name = base_name(entry.path);
@@ -33,7 +35,8 @@ bool is_data(const FileInfo& entry) {
 
 // The entries that count, and the folder's time before they were listed.  Lists again while
 // that time is younger than a tick, but not for ever: the clock may be another machine's.
-Result<std::vector<FileInfo>> list_folder(const Store& store, const std::string& folder, int64_t& modified_ns) {
+Result<std::vector<FileInfo>> list_folder(const Store& store, const std::string& folder,
+                                          int64_t& modified_ns) {
   const int64_t give_up = now_ns() + 5 * kTickNs;
   for (;;) {
     const int64_t now = now_ns();
@@ -60,11 +63,13 @@ class Walker {
   Walker(const ShardInput& shard, Tree& out) : shard_(shard), out_(out) {}
 
   Status walk(const std::string& folder, int depth) {
-    if (depth > kMaxDepth) return corrupt("folders nest too deep: a loop of links?").in_file(folder);
+    if (depth > kMaxDepth)
+      return corrupt("folders nest too deep: a loop of links?").in_file(folder);
     if (shard_.cancelled()) return cancelled("indexing was cancelled");
     const size_t root = shard_.info.path.size() + 1;
     FolderStamp stamp{folder.substr(root)};
-    HEADRACE_ASSIGN(const std::vector<FileInfo> entries, list_folder(shard_.store, folder, stamp.modified_ns));
+    HEADRACE_ASSIGN(const std::vector<FileInfo> entries,
+                    list_folder(shard_.store, folder, stamp.modified_ns));
     out_.folders.push_back(std::move(stamp));
     for (const FileInfo& entry : entries)
       if (!entry.is_folder) out_.files.push_back(entry.path.substr(root));
@@ -113,7 +118,8 @@ class SampleBuilder {
     end_sample();
     if (skipped_ > 0)
       head().notices.push_back(
-          fmt::format("{} files have no extension and are no samples, the first '{}'", skipped_, first_skipped_));
+          fmt::format("{} files have no extension and are no samples, the first '{}'", skipped_,
+                      first_skipped_));
     return part_.finish();
   }
 
@@ -131,7 +137,8 @@ class SampleBuilder {
 };
 
 Result<PartPointer> index_classes(const ShardInput& shard, const std::vector<std::string>& classes,
-                                  int64_t root_modified_ns, const std::vector<std::string>& strays) {
+                                  int64_t root_modified_ns,
+                                  const std::vector<std::string>& strays) {
   std::vector<Tree> trees(classes.size());
   HEADRACE_TRY(parallel_for(classes.size(), shard.threads,
                             [&](size_t c) { return Walker(shard, trees[c]).walk(classes[c], 1); }));
@@ -141,12 +148,14 @@ Result<PartPointer> index_classes(const ShardInput& shard, const std::vector<std
     for (const std::string& file : trees[c].files)
       HEADRACE_TRY(samples.add(file, static_cast<int64_t>(c)));
     samples.head().classes.emplace_back(base_name(classes[c]));
-    for (FolderStamp& folder : trees[c].folders) samples.head().folders.push_back(std::move(folder));
+    for (FolderStamp& folder : trees[c].folders)
+      samples.head().folders.push_back(std::move(folder));
     trees[c] = {};
   }
   if (!strays.empty())
-    samples.head().notices.push_back(fmt::format(
-        "{} files beside the class folders are no samples, the first '{}'", strays.size(), strays.front()));
+    samples.head().notices.push_back(
+        fmt::format("{} files beside the class folders are no samples, the first '{}'",
+                    strays.size(), strays.front()));
   return samples.finish();
 }
 
@@ -160,7 +169,8 @@ std::string normal_extension(std::string_view extension) {
 
 Result<PartPointer> index_folder(const ShardInput& shard) {
   int64_t modified_ns = 0;
-  HEADRACE_ASSIGN(const std::vector<FileInfo> entries, list_folder(shard.store, shard.info.path, modified_ns));
+  HEADRACE_ASSIGN(const std::vector<FileInfo> entries,
+                  list_folder(shard.store, shard.info.path, modified_ns));
   std::vector<std::string> classes, files;
   for (const FileInfo& entry : entries)
     if (entry.is_folder)

@@ -10,8 +10,12 @@
 namespace headrace {
 namespace {
 
-Result<Opened> open_folder(const std::string& path) { return open_source({path}, {.keep_sidecars = false, .threads = 2}); }
-bool says(const Status& status, std::string_view part) { return status.text().find(part) != std::string::npos; }
+Result<Opened> open_folder(const std::string& path) {
+  return open_source({path}, {.keep_sidecars = false, .threads = 2});
+}
+bool says(const Status& status, std::string_view part) {
+  return status.text().find(part) != std::string::npos;
+}
 
 TEST(ClassFolders, first_level_names_are_the_classes_in_order) {
   const TestFolder f;
@@ -73,7 +77,8 @@ TEST(ClassFolders, what_is_no_sample_is_told_of) {
 TEST(ClassFolders, many_classes_on_threads_keep_their_order) {
   const TestFolder f;
   for (int c = 0; c < 50; ++c)
-    for (int i = 0; i < 3; ++i) f.put("c" + std::to_string(100 + c) + "/" + std::to_string(i) + ".jpg", "x");
+    for (int i = 0; i < 3; ++i)
+      f.put("c" + std::to_string(100 + c) + "/" + std::to_string(i) + ".jpg", "x");
   const auto one = open_source({f.path()}, {.keep_sidecars = false, .threads = 1}).value();
   const auto four = open_source({f.path()}, {.keep_sidecars = false, .threads = 4}).value();
   EXPECT_EQ(one.source->size(), 150u);
@@ -94,8 +99,9 @@ TEST(FlatFolder, has_no_cls) {
   f.put("b.jpg", "2");
   f.put("a.jpg", "1");
   f.put("a.txt", "one");
-  EXPECT_EQ(read_samples(*open_folder(f.path()).value().source).value(),
-            (std::vector<TestSample>{{"a", {{"jpg", "1"}, {"txt", "one"}}}, {"b", {{"jpg", "2"}}}}));
+  EXPECT_EQ(
+      read_samples(*open_folder(f.path()).value().source).value(),
+      (std::vector<TestSample>{{"a", {{"jpg", "1"}, {"txt", "one"}}}, {"b", {{"jpg", "2"}}}}));
 }
 
 TEST(EmptyFolder, is_an_error) {

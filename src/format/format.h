@@ -56,11 +56,12 @@ struct Format {
   std::string_view name;
   std::string_view doc;
   std::span<const std::string_view> suffixes;
-  bool takes_folders = false;  // a shard may be a folder
-  bool has_checksum = false;   // the format itself notices changed payload bytes
+  bool takes_folders = false;           // a shard may be a folder
+  bool has_checksum = false;            // the format itself notices changed payload bytes
   bool (*sniff)(Bytes head) = nullptr;  // true: these first bytes can only be this format
   Result<PartPointer> (*index)(const ShardInput& shard) = nullptr;
-  Result<std::unique_ptr<Writer>> (*create)(std::unique_ptr<Sink> sink) = nullptr;  // null: read-only
+  Result<std::unique_ptr<Writer>> (*create)(std::unique_ptr<Sink> sink) =
+      nullptr;                   // null: read-only
   OpenUnit open_unit = nullptr;  // null: no unit opens only as a whole
 };
 

@@ -43,7 +43,8 @@ std::vector<Member> ours(const Source& source) {
     for (uint32_t f = 0; f < source.schema().size(); ++f) {
       EXPECT_TRUE(source.needs(s, {&f, 1}, Key(0), true, request).ok());
       for (const Unit& unit : request.units)
-        members.push_back({unit.offset, unit.stored_bytes, request.key + '.' + source.schema()[f].name});
+        members.push_back(
+            {unit.offset, unit.stored_bytes, request.key + '.' + source.schema()[f].name});
     }
   std::sort(members.begin(), members.end());
   return members;
@@ -51,7 +52,8 @@ std::vector<Member> ours(const Source& source) {
 
 TEST(Golden, tar_files_of_other_tools_read_as_they_read_them) {
   const char* folder = std::getenv("HEADRACE_GOLDEN_DIR");  // NOLINT(concurrency-mt-unsafe)
-  if (folder == nullptr) GTEST_SKIP() << "HEADRACE_GOLDEN_DIR is not set: tests/make_golden_tars.py makes it";
+  if (folder == nullptr)
+    GTEST_SKIP() << "HEADRACE_GOLDEN_DIR is not set: tests/make_golden_tars.py makes it";
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".tar") continue;

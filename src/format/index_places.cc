@@ -29,7 +29,8 @@ std::string environment(const char* name) {
 std::vector<std::string> candidates() {
   std::vector<std::string> out;
   if (std::string own = environment("HEADRACE_CACHE"); !own.empty()) out.push_back(std::move(own));
-  for (const std::string& base : {environment("SLURM_TMPDIR"), environment("TMPDIR"), std::string("/tmp")})
+  for (const std::string& base :
+       {environment("SLURM_TMPDIR"), environment("TMPDIR"), std::string("/tmp")})
     if (!base.empty()) out.push_back(fmt::format("{}/headrace-{}", base, ::geteuid()));
   std::string home = environment("XDG_CACHE_HOME");
   if (home.empty() && !environment("HOME").empty()) home = environment("HOME") + "/.cache";
@@ -39,12 +40,14 @@ std::vector<std::string> candidates() {
 
 // lstat: a link that someone else put there is not followed.
 bool is_ours(const std::string& folder) {
-  struct stat info {};
-  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
-         (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  struct stat info{};
+  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-bool is_usable(const std::string& folder) { return is_ours(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0; }
+bool is_usable(const std::string& folder) {
+  return is_ours(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
 
 }  // namespace
 
@@ -59,7 +62,8 @@ Result<std::string> cache_folder() {
     if (is_usable(folder)) return folder;
     tried.append(tried.empty() ? "" : ", ").append(folder);
   }
-  return Status(Code::kPermission, fmt::format("no folder for the cache can be written; tried: {}", tried));
+  return Status(Code::kPermission,
+                fmt::format("no folder for the cache can be written; tried: {}", tried));
 }
 
 std::string existing_cache_folder() {
@@ -76,15 +80,18 @@ std::string cached_sidecar(const std::string& folder, const std::string& shard) 
                      sidecar_path(text.substr(text.rfind('/') + 1)));
 }
 
-Result<std::unique_ptr<BuildLock>> BuildLock::acquire(const std::string& path, const std::atomic<bool>* cancel) {
+Result<std::unique_ptr<BuildLock>> BuildLock::acquire(const std::string& path,
+                                                      const std::atomic<bool>* cancel) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::unique_ptr<BuildLock>(new BuildLock(-1));
   std::unique_ptr<BuildLock> lock(new BuildLock(fd));
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return std::unique_ptr<BuildLock>(new BuildLock(-1));
-    if (cancel != nullptr && cancel->load()) return cancelled("waiting for another process' index was cancelled");
-    // flock() has no wait that Ctrl-C could end from another thread; 20 ms is nothing beside a build.
+    if (cancel != nullptr && cancel->load())
+      return cancelled("waiting for another process' index was cancelled");
+    // flock() has no wait that Ctrl-C could end from another thread; 20 ms is nothing beside a
+    // build.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return lock;

@@ -29,7 +29,8 @@ std::string cached_sidecar(const std::string& folder, const std::string& shard);
 // waits.
 class BuildLock {
  public:
-  static Result<std::unique_ptr<BuildLock>> acquire(const std::string& path, const std::atomic<bool>* cancel);
+  static Result<std::unique_ptr<BuildLock>> acquire(const std::string& path,
+                                                    const std::atomic<bool>* cancel);
   ~BuildLock();
   BuildLock(const BuildLock&) = delete;
   BuildLock& operator=(const BuildLock&) = delete;

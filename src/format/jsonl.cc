@@ -88,7 +88,8 @@ class JsonLine {
     const Cell made = make_cell(cell.column, rest_.substr(0, end));
     // 2^64 and more make a text of make_cell(); JSON knows only numbers, and says so.
     if (end == 0 || made.type == Cell::Type::kText)
-      return corrupt(fmt::format("no JSON value, or a number beyond 64 bits: '{}'", rest_.substr(0, std::max<size_t>(end, 1))));
+      return corrupt(fmt::format("no JSON value, or a number beyond 64 bits: '{}'",
+                                 rest_.substr(0, std::max<size_t>(end, 1))));
     cell = made;
     rest_.remove_prefix(end);
     return {};
@@ -109,7 +110,8 @@ class JsonLine {
       if (c == '{' || c == '[') open += c;
       if (open.size() > kMaxDepth) return corrupt("JSON that nests too deep");
       if (c == '}' || c == ']') {
-        if (open.back() != (c == '}' ? '{' : '[')) return corrupt("brackets of the JSON do not match");
+        if (open.back() != (c == '}' ? '{' : '['))
+          return corrupt("brackets of the JSON do not match");
         open.pop_back();
       }
     } while (!open.empty());
@@ -165,7 +167,8 @@ class JsonLine {
     uint32_t low = 0;
     if (!hex4(c)) return corrupt("four hexadecimal digits belong after '\\u'");
     if (c >= 0xd800 && c < 0xdc00) {
-      if (!word("\\u") || !hex4(low) || low < 0xdc00 || low > 0xdfff) return corrupt("half a surrogate pair");
+      if (!word("\\u") || !hex4(low) || low < 0xdc00 || low > 0xdfff)
+        return corrupt("half a surrogate pair");
       c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
     }
     const auto put = [&out](uint32_t byte) { out += static_cast<char>(byte); };
@@ -188,7 +191,8 @@ class JsonLine {
   std::deque<std::string> decoded_;  // strings that had escapes
 };
 
-Status read_line(std::string_view text, uint64_t line, std::vector<Cell>& cells, const RowFunction& row) {
+Status read_line(std::string_view text, uint64_t line, std::vector<Cell>& cells,
+                 const RowFunction& row) {
   JsonLine parser(text);
   cells.clear();
   HEADRACE_TRY(parser.members(cells));
@@ -196,7 +200,8 @@ Status read_line(std::string_view text, uint64_t line, std::vector<Cell>& cells,
   std::vector<std::string_view> names;
   for (const Cell& cell : cells) names.push_back(cell.column);
   const size_t at = path_column(names);
-  if (cells[at].type != Cell::Type::kText) return corrupt(fmt::format("member '{}' is no path", names[at]));
+  if (cells[at].type != Cell::Type::kText)
+    return corrupt(fmt::format("member '{}' is no path", names[at]));
   const std::string_view path = cells[at].text;
   cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(at));
   return row({line, path, cells});

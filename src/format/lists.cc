@@ -18,7 +18,8 @@ constexpr std::string_view kSpace = " \t\r\n";
 
 bool is_pickle(Bytes head) {
   // PROTO and its number; protocols 0 and 1 have no such mark and go by their suffix.
-  return head.size() >= 2 && head[0] == std::byte{0x80} && head[1] >= std::byte{2} && head[1] <= std::byte{5};
+  return head.size() >= 2 && head[0] == std::byte{0x80} && head[1] >= std::byte{2} &&
+         head[1] <= std::byte{5};
 }
 
 bool is_json_object(Bytes head) {
@@ -29,10 +30,12 @@ bool is_json_object(Bytes head) {
 
 Status read_rows(Bytes list, std::string_view path, const RowFunction& row) {
   const std::string name = lower_case(path);
-  if (is_pickle(list) || name.ends_with(".pkl") || name.ends_with(".pickle")) return read_pickle(list, row);
+  if (is_pickle(list) || name.ends_with(".pkl") || name.ends_with(".pickle"))
+    return read_pickle(list, row);
   if (name.ends_with(".csv")) return read_csv(list, ',', row);
   if (name.ends_with(".tsv")) return read_csv(list, '\t', row);
-  if (is_json_object(list) || name.ends_with(".jsonl") || name.ends_with(".ndjson")) return read_jsonl(list, row);
+  if (is_json_object(list) || name.ends_with(".jsonl") || name.ends_with(".ndjson"))
+    return read_jsonl(list, row);
   return read_text_list(list, row);
 }
 
@@ -86,17 +89,21 @@ class Columns {
   // A pickled number among texts was never written as one.
   static std::string as_written(const Cell& cell) {
     if (!cell.text.empty() || cell.type >= Cell::Type::kText) return std::string(cell.text);
-    return cell.type == Cell::Type::kInt ? fmt::format("{}", cell.integer) : fmt::format("{}", cell.number);
+    return cell.type == Cell::Type::kInt ? fmt::format("{}", cell.integer)
+                                         : fmt::format("{}", cell.number);
   }
   std::vector<Column> columns_;
 };
 
-Status at_line(const Status& status, uint64_t line) { return status.with(fmt::format("line {}", line)); }
+Status at_line(const Status& status, uint64_t line) {
+  return status.with(fmt::format("line {}", line));
+}
 
 Status check_row(const ListRow& row, const ShardInput& shard) {
   if (shard.cancelled()) return cancelled("indexing was cancelled");
   if (row.path.empty()) return at_line(corrupt("no path"), row.line);
-  if (row.path.find('\0') != std::string_view::npos) return at_line(corrupt("a NUL in the path"), row.line);
+  if (row.path.find('\0') != std::string_view::npos)
+    return at_line(corrupt("a NUL in the path"), row.line);
   return {};
 }
 
@@ -134,7 +141,9 @@ size_t path_column(std::span<const std::string_view> names) {
   return 0;
 }
 
-bool sniff_list(Bytes head) { return is_pickle(head) || is_json_object(head); }
+bool sniff_list(Bytes head) {
+  return is_pickle(head) || is_json_object(head);
+}
 
 Result<PartPointer> index_list(const ShardInput& shard) {
   HEADRACE_ASSIGN(const Buffer list, shard.store.read_all(shard.info.path));
@@ -170,7 +179,8 @@ Status read_text_list(Bytes list, const RowFunction& row) {
   for (uint64_t line = 1; !rest.empty(); ++line) {
     std::string_view path = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(path.size() + 1, rest.size()));
-    while (!path.empty() && kSpace.find(path.back()) != std::string_view::npos) path.remove_suffix(1);
+    while (!path.empty() && kSpace.find(path.back()) != std::string_view::npos)
+      path.remove_suffix(1);
     path.remove_prefix(std::min(path.find_first_not_of(kSpace), path.size()));
     if (path.empty()) continue;
     Cell label;
@@ -178,9 +188,10 @@ Status read_text_list(Bytes list, const RowFunction& row) {
     if (gap != std::string_view::npos) label = make_cell("cls", path.substr(gap + 1));
     const bool has_label = gap != std::string_view::npos && label.type == Cell::Type::kInt;
     if (labelled >= 0 && has_label != (labelled == 1))
-      return at_line(corrupt(has_label ? "a label, where the lines before have none"
-                                       : "no integer label at the end, where the lines before have one"),
-                     line);
+      return at_line(
+          corrupt(has_label ? "a label, where the lines before have none"
+                            : "no integer label at the end, where the lines before have one"),
+          line);
     labelled = has_label ? 1 : 0;
     if (has_label) path = path.substr(0, path.find_last_not_of(kSpace, gap) + 1);
     HEADRACE_TRY(row({line, path, std::span(&label, has_label ? 1 : 0)}));

@@ -19,9 +19,9 @@ struct Cell {
   enum class Type : uint8_t { kInt, kFloat, kText, kJson };
   std::string_view column;
   Type type = Type::kInt;
-  int64_t integer = 0;     // kInt
-  double number = 0;       // kInt, kFloat
-  std::string_view text;   // as it was written; of a pickled number: empty
+  int64_t integer = 0;    // kInt
+  double number = 0;      // kInt, kFloat
+  std::string_view text;  // as it was written; of a pickled number: empty
 };
 
 struct ListRow {
@@ -47,7 +47,7 @@ Cell make_cell(std::string_view column, std::string_view text);
 Result<PartPointer> index_list(const ShardInput& shard);
 bool sniff_list(Bytes head);
 
-inline constexpr std::string_view kListSuffixes[] = {".txt", ".list",  ".csv", ".tsv",   ".jsonl",
-                                                     ".ndjson", ".pkl", ".pickle"};
+inline constexpr std::string_view kListSuffixes[] = {".txt",   ".list",   ".csv", ".tsv",
+                                                     ".jsonl", ".ndjson", ".pkl", ".pickle"};
 
 }  // namespace headrace

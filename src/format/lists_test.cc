@@ -10,22 +10,28 @@ namespace headrace {
 namespace {
 
 // Opens a list that lies beside a.jpg, b.JPEG and sub/c.png.
-Result<Opened> open_list(const std::string& name, std::string_view content, const std::string& root = "") {
+Result<Opened> open_list(const std::string& name, std::string_view content,
+                         const std::string& root = "") {
   auto store = std::make_shared<MemoryStore>();
   store->put("d/a.jpg", "A");
   store->put("d/b.JPEG", "B");
   store->put("d/sub/c.png", "C");
   store->put("lists/x", "");
   store->put((root.empty() ? "d/" : "lists/") + name, content);
-  return open_source({(root.empty() ? "d/" : "lists/") + name}, {.store = store, .root = root, .keep_sidecars = false});
+  return open_source({(root.empty() ? "d/" : "lists/") + name},
+                     {.store = store, .root = root, .keep_sidecars = false});
 }
 std::vector<TestSample> read_list(const std::string& name, std::string_view content) {
   const auto opened = open_list(name, content);
   if (!opened.ok()) ADD_FAILURE() << opened.status().text();
   return opened.ok() ? read_samples(*opened.value().source).value() : std::vector<TestSample>();
 }
-Status error(const std::string& name, std::string_view content) { return open_list(name, content).status(); }
-bool says(const Status& status, std::string_view part) { return status.text().find(part) != std::string::npos; }
+Status error(const std::string& name, std::string_view content) {
+  return open_list(name, content).status();
+}
+bool says(const Status& status, std::string_view part) {
+  return status.text().find(part) != std::string::npos;
+}
 
 const std::vector<TestSample> kLabelled = {{"a", {{"cls", "3"}, {"jpg", "A"}}},
                                            {"b", {{"cls", "-1"}, {"jpg", "B"}}},
@@ -56,14 +62,19 @@ TEST(Csv, columns_become_fields_of_their_kind) {
                                 "1,a.jpg,3,0.5,\"says \"\"hi\"\", and\nleaves\"\n"
                                 "2,b.JPEG,-1,2,x\r\n"
                                 "\n"
-                                "3,sub/c.png,,1e3,\n").value();
+                                "3,sub/c.png,,1e3,\n")
+                          .value();
   const Schema& schema = opened.source->schema();
   EXPECT_EQ(schema[1], (Field{"label", Kind::kInt, Storage::kInline}));
   EXPECT_EQ(schema[2], (Field{"score", Kind::kFloat, Storage::kInline}));
   EXPECT_EQ(schema[3], (Field{"name", Kind::kText, Storage::kInline}));
   const auto got = read_samples(*opened.source).value();
-  EXPECT_EQ(got[0].fields, (std::map<std::string, std::string>{
-                               {"id", "1"}, {"jpg", "A"}, {"label", "3"}, {"score", "0.5"}, {"name", "says \"hi\", and\nleaves"}}));
+  EXPECT_EQ(got[0].fields,
+            (std::map<std::string, std::string>{{"id", "1"},
+                                                {"jpg", "A"},
+                                                {"label", "3"},
+                                                {"score", "0.5"},
+                                                {"name", "says \"hi\", and\nleaves"}}));
   EXPECT_EQ(got[2].fields.count("label"), 0u);
   EXPECT_EQ(got[2].fields.at("score"), "1000");
 }
@@ -74,9 +85,12 @@ TEST(Csv, the_first_column_is_the_path_unless_one_is_named) {
 }
 
 TEST(Csv, problems_name_the_line) {
-  EXPECT_TRUE(says(error("l.csv", "path,cls\na.jpg,3\nb.JPEG\n"), "line 3: 1 cells, the header has 2"));
-  EXPECT_TRUE(says(error("l.csv", "path,cls\na.jpg,\"3\n"), "line 2: a quote that is never closed"));
-  EXPECT_TRUE(says(error("l.csv", "path,cls\n\"a.jpg\"x,3\n"), "line 2: text after a closing quote"));
+  EXPECT_TRUE(
+      says(error("l.csv", "path,cls\na.jpg,3\nb.JPEG\n"), "line 3: 1 cells, the header has 2"));
+  EXPECT_TRUE(
+      says(error("l.csv", "path,cls\na.jpg,\"3\n"), "line 2: a quote that is never closed"));
+  EXPECT_TRUE(
+      says(error("l.csv", "path,cls\n\"a.jpg\"x,3\n"), "line 2: text after a closing quote"));
   EXPECT_TRUE(says(error("l.csv", "path,cls,cls\na.jpg,3,4\n"), "two columns are named 'cls'"));
   EXPECT_TRUE(says(error("l.csv", "path,cls\n,3\n"), "line 2: no path"));
   EXPECT_TRUE(says(error("l.csv", ""), "no header"));
@@ -85,35 +99,49 @@ TEST(Csv, problems_name_the_line) {
 }
 
 TEST(Csv, digits_beyond_64_bits_stay_text) {
-  EXPECT_EQ(read_list("l.csv", "path,id\na.jpg,123456789012345678901234567890\n")[0].fields.at("id"),
-            "123456789012345678901234567890");
+  EXPECT_EQ(
+      read_list("l.csv", "path,id\na.jpg,123456789012345678901234567890\n")[0].fields.at("id"),
+      "123456789012345678901234567890");
 }
 
 TEST(Jsonl, members_become_fields_of_their_kind) {
-  const auto opened = open_list("l.jsonl",
-                                R"({"image": "a.jpg", "cls": 3, "score": 1, "cap": "\u00fc\ud83c\udf89\n", "box": [1, {"x": "]"}], "ok": true})"
-                                "\n\n"
-                                R"({"cls": null, "image": "b.JPEG", "score": 0.25})"
-                                "\n").value();
+  const auto opened =
+      open_list(
+          "l.jsonl",
+          R"({"image": "a.jpg", "cls": 3, "score": 1, "cap": "\u00fc\ud83c\udf89\n", "box": [1, {"x": "]"}], "ok": true})"
+          "\n\n"
+          R"({"cls": null, "image": "b.JPEG", "score": 0.25})"
+          "\n")
+          .value();
   const auto got = read_samples(*opened.source).value();
-  EXPECT_EQ(got[0].fields, (std::map<std::string, std::string>{{"jpg", "A"}, {"cls", "3"}, {"score", "1"},
-                                                               {"cap", "\xc3\xbc\xf0\x9f\x8e\x89\n"},
-                                                               {"box", R"([1, {"x": "]"}])"}, {"ok", "1"}}));
+  EXPECT_EQ(got[0].fields,
+            (std::map<std::string, std::string>{{"jpg", "A"},
+                                                {"cls", "3"},
+                                                {"score", "1"},
+                                                {"cap", "\xc3\xbc\xf0\x9f\x8e\x89\n"},
+                                                {"box", R"([1, {"x": "]"}])"},
+                                                {"ok", "1"}}));
   EXPECT_EQ(got[1].fields, (std::map<std::string, std::string>{{"jpg", "B"}, {"score", "0.25"}}));
 }
 
 TEST(Jsonl, problems_name_the_line) {
   const std::string good = "{\"path\": \"a.jpg\"}\n";
-  for (const char* bad : {"[1]", "{\"path\": \"b\"", "{\"path\": }", "{\"path\" \"b\"}", "{\"path\": \"b\"} x", "{}",
-                          "{\"path\": 3}", "{\"path\": \"b\\q\"}", "{\"path\": \"\\ud800\"}", "{\"path\": \"b\", \"x\": [}}",
-                          "{\"path\": \"b\", \"x\": 1e}", "{\"path\": \"b\", \"x\": tru}", "{\"path\": \"\"}", "{\"path"}) {
+  for (const char* bad :
+       {"[1]", "{\"path\": \"b\"", "{\"path\": }", "{\"path\" \"b\"}", "{\"path\": \"b\"} x", "{}",
+        "{\"path\": 3}", "{\"path\": \"b\\q\"}", "{\"path\": \"\\ud800\"}",
+        "{\"path\": \"b\", \"x\": [}}", "{\"path\": \"b\", \"x\": 1e}",
+        "{\"path\": \"b\", \"x\": tru}", "{\"path\": \"\"}", "{\"path"}) {
     const Status s = error("l.jsonl", good + bad + "\n");
     EXPECT_EQ(s.code(), Code::kCorrupt) << bad;
     EXPECT_TRUE(says(s, "d/l.jsonl: line 2: ")) << bad << ": " << s.text();
     EXPECT_FALSE(says(s, "line 2: line")) << s.text();
   }
-  EXPECT_TRUE(says(error("l.jsonl", good + "{\"path\": \"b\", \"x\": " + std::string(100, '[') + "}"), "too deep"));
-  EXPECT_TRUE(says(error("l.jsonl", "{\"path\":\"a.jpg\",\"x\":\"t\"}\n{\"path\":\"b\",\"x\":[1]}\n"), "text in one line"));
+  EXPECT_TRUE(
+      says(error("l.jsonl", good + "{\"path\": \"b\", \"x\": " + std::string(100, '[') + "}"),
+           "too deep"));
+  EXPECT_TRUE(
+      says(error("l.jsonl", "{\"path\":\"a.jpg\",\"x\":\"t\"}\n{\"path\":\"b\",\"x\":[1]}\n"),
+           "text in one line"));
 }
 
 TEST(Lists, a_first_file_that_is_not_there_names_the_places_tried) {

@@ -14,6 +14,8 @@
 namespace headrace {
 namespace {
 
+constexpr size_t kMaxNotices = 3;  // of shards; what is wrong with one is often wrong with all
+
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -27,15 +29,18 @@ std::string place_of(const FileInfo& shard, bool has_files, const OpenOptions& o
 }
 
 // Of a list: is the first file there?  Saying so now is better than at the first batch.
-Status check_root(const Store& store, const Part& part, const FileInfo& list, const std::string& root) {
+Status check_root(const Store& store, const Part& part, const FileInfo& list,
+                  const std::string& root) {
   if (list.is_folder || !part.head().has_files || part.head().files == 0) return {};
   std::string first;
   HEADRACE_TRY(part.path(0, first));
   const std::string there = first.starts_with('/') ? first : root + '/' + first;
   if (store.stat(there).ok()) return {};
-  const std::string hint = store.stat(first).ok() ? "it is there relative to the current folder: give that as root"
-                                                  : fmt::format("nor as {} from the current folder", first);
-  return not_found(fmt::format("the first file of the list, '{}', is not at {}; {}", first, there, hint))
+  const std::string hint = store.stat(first).ok()
+                               ? "it is there relative to the current folder: give that as root"
+                               : fmt::format("nor as {} from the current folder", first);
+  return not_found(
+             fmt::format("the first file of the list, '{}', is not at {}; {}", first, there, hint))
       .in_file(list.path);
 }
 
@@ -59,20 +64,35 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
   std::vector<std::string> paths;
   for (const FileInfo& shard : shards) paths.push_back(shard.path);
   const std::vector<std::string> names = relative_names(paths, parts[0]->head().has_files);
-  IndexedParts made{.shards = ShardTable(opened.format), .schema = {}, .store = store, .open_unit = format->open_unit};
+  IndexedParts made{.shards = ShardTable(opened.format),
+                    .schema = {},
+                    .store = store,
+                    .open_unit = format->open_unit};
+  size_t noted = 0;
   for (size_t i = 0; i < shards.size(); ++i) {
     const Part& part = *parts[i];
     const std::string place = place_of(shards[i], part.head().has_files, options);
     if (i == 0) HEADRACE_TRY(check_root(*store, part, shards[i], place));
-    if (Status s = merge_schema(part.head().schema, made.schema); !s.ok()) return s.in_file(shards[i].path);
+    if (Status s = merge_schema(part.head().schema, made.schema); !s.ok())
+      return s.in_file(shards[i].path);
     const ManifestShard row = describe_part(part, names[i]);
     const std::vector<uint32_t> blocks = block_samples(part);
-    HEADRACE_TRY(made.shards.add({.name = row.name, .place = place, .bytes = row.bytes, .samples = row.samples,
-                                  .files = row.files, .file_names = row.file_names, .block_samples = blocks,
+    HEADRACE_TRY(made.shards.add({.name = row.name,
+                                  .place = place,
+                                  .bytes = row.bytes,
+                                  .samples = row.samples,
+                                  .files = row.files,
+                                  .has_files = row.has_files,
+                                  .file_names = row.file_names,
+                                  .block_samples = blocks,
                                   .block_bytes = row.block_bytes}));
-    for (const std::string& notice : part.head().notices)
-      opened.notices.push_back(fmt::format("{}: {}", shards[i].path, notice));
+    for (const std::string& notice : part.head().notices) {
+      if (++noted <= kMaxNotices)
+        opened.notices.push_back(fmt::format("{}: {}", shards[i].path, notice));
+    }
   }
+  if (noted > kMaxNotices)
+    opened.notices.push_back(fmt::format("and {} more like these", noted - kMaxNotices));
   if (made.shards.samples() == 0) return no_samples(urls, opened.notices);
   made.parts = std::move(parts);
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
@@ -80,25 +100,30 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
 }
 
 Status too_many(const std::vector<std::string>& urls, size_t missing) {
-  return invalid(fmt::format("{} shards have no index, more than the {} that are built on the fly: run "
-                             "`headrace index '{}' --to URL` once, then open with index=URL",
-                             missing, kMaxImplicitShards, name_urls(urls)));
+  return invalid(
+      fmt::format("{} shards have no index, more than the {} that are built on the fly: run "
+                  "`headrace index '{}' --to URL` once, then open with index=URL",
+                  missing, kMaxImplicitShards, name_urls(urls)));
 }
 
-Result<Opened> open_by_sidecars(const std::vector<std::string>& urls, const std::vector<std::string>& paths,
+Result<Opened> open_by_sidecars(const std::vector<std::string>& urls,
+                                const std::vector<std::string>& paths,
                                 std::shared_ptr<const Store> store, const OpenOptions& options) {
   ShardIndexer indexer(store, options);
   HEADRACE_ASSIGN(const std::vector<FileInfo> shards, indexer.stat_all(paths));
   std::vector<PartPointer> parts(shards.size());
   HEADRACE_TRY(indexer.find_all_kept(shards, parts));
-  const auto missing = [&parts] { return static_cast<size_t>(std::count(parts.begin(), parts.end(), nullptr)); };
+  const auto missing = [&parts] {
+    return static_cast<size_t>(std::count(parts.begin(), parts.end(), nullptr));
+  };
   uint64_t built = 0;
   if (missing() > kMaxImplicitShards) return too_many(urls, missing());
   if (missing() > 0) {
     std::unique_ptr<BuildLock> lock;
     if (options.keep_sidecars) {
       HEADRACE_ASSIGN(lock, BuildLock::acquire(shards.front().path, options.cancel));
-      HEADRACE_TRY(indexer.find_all_kept(shards, parts));  // another process may have built them meanwhile
+      HEADRACE_TRY(
+          indexer.find_all_kept(shards, parts));  // another process may have built them meanwhile
     }
     built = missing();
     HEADRACE_TRY(indexer.make_missing(shards, parts));
@@ -113,22 +138,24 @@ Result<Opened> open_by_sidecars(const std::vector<std::string>& urls, const std:
 
 // A shard that changed since it was indexed shows when its part is first needed: one stat then,
 // none at the start.
-std::function<Result<PartPointer>(size_t)> checked_loader(std::shared_ptr<const Store> store, const std::string& folder,
-                                                          const Manifest& manifest,
-                                                          std::shared_ptr<const std::vector<std::string>> paths) {
-  return [load = part_loader(local_store(), folder, manifest), store, paths](size_t shard) -> Result<PartPointer> {
+std::function<Result<PartPointer>(size_t)> checked_loader(
+    std::shared_ptr<const Store> store, const std::string& folder, const Manifest& manifest,
+    std::shared_ptr<const std::vector<std::string>> paths) {
+  return [load = part_loader(local_store(), folder, manifest), store,
+          paths](size_t shard) -> Result<PartPointer> {
     HEADRACE_ASSIGN(PartPointer part, load(shard));
     if (part->head().has_files) return part;
     HEADRACE_ASSIGN(const FileInfo info, store->stat((*paths)[shard]));
     if (info.bytes != part->head().shard_bytes)
-      return corrupt(fmt::format("{} bytes, the index says {}: index the data set again", info.bytes,
-                                 part->head().shard_bytes))
+      return corrupt(fmt::format("{} bytes, the index says {}: index the data set again",
+                                 info.bytes, part->head().shard_bytes))
           .in_file(info.path);
     return part;
   };
 }
 
-Result<Opened> open_by_manifest(const std::vector<std::string>& urls, std::vector<std::string> paths,
+Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
+                                const std::vector<std::string>& paths,
                                 std::shared_ptr<const Store> store, const OpenOptions& options) {
   const std::string folder = clean_path(options.index);
   const std::string place = folder + '/' + std::string(kManifestName);
@@ -146,28 +173,42 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls, std::vecto
   HEADRACE_ASSIGN(const Format* format, find_format(opened.format));
   const bool has_files = manifest.shards.front().has_files;
   const std::vector<std::string> names = relative_names(paths, has_files);
-  IndexedParts made{.shards = ShardTable(opened.format), .schema = manifest.schema, .store = store,
+  IndexedParts made{.shards = ShardTable(opened.format),
+                    .schema = manifest.schema,
+                    .store = store,
                     .open_unit = format->open_unit};
+  const auto load = checked_loader(store, folder, manifest,
+                                   std::make_shared<const std::vector<std::string>>(paths));
   std::span<const uint32_t> blocks = manifest.block_samples;
   for (size_t i = 0; i < paths.size(); ++i) {
     const ManifestShard& row = manifest.shards[i];
     if (row.name != names[i])
-      return invalid(fmt::format("the index is of another data set: shard {} is '{}' there and '{}' here", i,
-                                 row.name, names[i]))
+      return invalid(fmt::format(
+                         "the index is of another data set: shard {} is '{}' there and '{}' here",
+                         i, row.name, names[i]))
           .in_file(place);
     FileInfo shard{.path = paths[i]};
     if (row.has_files) {
       HEADRACE_ASSIGN(shard, store->stat(paths[i]));
     }
-    HEADRACE_TRY(made.shards.add({.name = row.name, .place = place_of(shard, row.has_files, options),
-                                  .bytes = row.bytes, .samples = row.samples, .files = row.files,
-                                  .file_names = row.file_names, .block_samples = blocks.first(row.blocks),
+    if (row.has_files && i == 0) {
+      HEADRACE_ASSIGN(const PartPointer first, load(0));
+      HEADRACE_TRY(check_root(*store, *first, shard, place_of(shard, true, options)));
+      opened.classes = first->head().classes;
+    }
+    HEADRACE_TRY(made.shards.add({.name = row.name,
+                                  .place = place_of(shard, row.has_files, options),
+                                  .bytes = row.bytes,
+                                  .samples = row.samples,
+                                  .files = row.files,
+                                  .has_files = row.has_files,
+                                  .file_names = row.file_names,
+                                  .block_samples = blocks.first(row.blocks),
                                   .block_bytes = row.block_bytes}));
     blocks = blocks.subspan(row.blocks);
   }
   if (made.shards.samples() == 0) return no_samples(urls, {});
-  made.load = checked_loader(store, folder, manifest,
-                             std::make_shared<const std::vector<std::string>>(std::move(paths)));
+  made.load = load;
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
   return opened;
 }
@@ -175,9 +216,10 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls, std::vecto
 }  // namespace
 
 Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptions& options) {
-  const std::shared_ptr<const Store> store = options.store == nullptr ? local_store() : options.store;
-  HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
-  if (!options.index.empty()) return open_by_manifest(urls, std::move(paths), store, options);
+  const std::shared_ptr<const Store> store =
+      options.store == nullptr ? local_store() : options.store;
+  HEADRACE_ASSIGN(const std::vector<std::string> paths, expand_urls(*store, urls));
+  if (!options.index.empty()) return open_by_manifest(urls, paths, store, options);
   return open_by_sidecars(urls, paths, store, options);
 }
 

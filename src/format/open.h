@@ -27,12 +27,13 @@ struct IndexProgress {
 
 struct OpenOptions {
   std::shared_ptr<const Store> store = nullptr;  // null: the local file system
-  std::string format = {};  // by name; "": found out
-  std::string root = {};    // of the paths in a list; "": the folder of the list
-  std::string index = {};   // a folder that build_index() made; "": sidecars
+  std::string format = {};                       // by name; "": found out
+  std::string root = {};      // of the paths in a list; "": the folder of the list
+  std::string index = {};     // a folder that build_index() made; "": sidecars
   bool keep_sidecars = true;  // false: neither read nor written (stores that are not files)
   unsigned threads = 0;       // that index; 0: as many as cores
-  uint64_t memory_bytes = uint64_t{64} << 20;  // parts that are kept whole; the others are read by groups
+  uint64_t memory_bytes = uint64_t{64}
+                          << 20;  // parts that are kept whole; the others are read by groups
   std::function<void(const IndexProgress&)> progress = {};  // from any thread, one at a time
   const std::atomic<bool>* cancel = nullptr;
 };
@@ -40,8 +41,8 @@ struct OpenOptions {
 struct Opened {
   std::shared_ptr<const IndexedSource> source;  // shards().name(i), .bytes(i), .samples(i)
   std::string format;
-  uint64_t shards_built = 0;   // indexed now
-  uint64_t shards_reused = 0;  // by an index that was there
+  uint64_t shards_built = 0;         // indexed now
+  uint64_t shards_reused = 0;        // by an index that was there
   std::vector<std::string> classes;  // names of the class numbers, of class folders
   std::vector<std::string> notices;  // for the user, once
 };
@@ -53,6 +54,7 @@ Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptio
 
 // Indexes all of `urls` into the folder `to`, for open_source(urls, {.index = to}).
 // Current sidecars are taken over.  What is there is replaced, the manifest last.
-Status build_index(const std::vector<std::string>& urls, const std::string& to, const OpenOptions& options = {});
+Status build_index(const std::vector<std::string>& urls, const std::string& to,
+                   const OpenOptions& options = {});
 
 }  // namespace headrace

@@ -16,7 +16,9 @@
 namespace headrace {
 namespace {
 
-bool says(const Status& status, std::string_view part) { return status.text().find(part) != std::string::npos; }
+bool says(const Status& status, std::string_view part) {
+  return status.text().find(part) != std::string::npos;
+}
 
 // A few tar shards in a folder, and a cache folder that is its own.
 class OpenTest : public ::testing::Test {
@@ -31,7 +33,8 @@ class OpenTest : public ::testing::Test {
 
   // Moves the time of a file on by a second, as a later write would.
   static void touch(const std::string& path) {
-    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+    std::filesystem::last_write_time(
+        path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
   }
   // A non-empty folder where the sidecar belongs: even root cannot write it.
   void make_unwritable(const std::string& shard) const {
@@ -72,7 +75,9 @@ TEST_F(OpenTest, a_glob_a_folder_and_braces_are_one_data_set) {
 TEST_F(OpenTest, moving_the_folder_changes_nothing) {
   const Hash128 here = open_source({url_}).value().source->fingerprint();
   const TestFolder other;
-  for (int i = 0; i < 4; ++i) other.put("deep/er/t-" + std::to_string(i) + ".tar", TestFolder::read(f_ / ("t-" + std::to_string(i) + ".tar")));
+  for (int i = 0; i < 4; ++i)
+    other.put("deep/er/t-" + std::to_string(i) + ".tar",
+              TestFolder::read(f_ / ("t-" + std::to_string(i) + ".tar")));
   EXPECT_EQ(open_source({other / "deep/er/t-*.tar"}).value().source->fingerprint(), here);
 }
 
@@ -125,7 +130,8 @@ TEST_F(OpenTest, where_nothing_can_be_written_it_still_opens) {
     ::setenv(name, (file + "/below").c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   const Result<std::string> cache = cache_folder();
   const auto opened = open_source({url_});
-  for (const char* name : {"SLURM_TMPDIR", "TMPDIR", "XDG_CACHE_HOME"}) ::unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
+  for (const char* name : {"SLURM_TMPDIR", "TMPDIR", "XDG_CACHE_HOME"})
+    ::unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
   ASSERT_TRUE(opened.ok()) << opened.status().text();
   // /tmp itself can be written where this test runs: then the cache is there.
   EXPECT_TRUE(cache.ok() && cache.value().starts_with("/tmp/headrace-"));
@@ -143,7 +149,7 @@ TEST(CacheFolder, one_that_others_may_write_is_passed_over) {
   EXPECT_NE(cache_folder().value(), f / "link");
   ::setenv("HEADRACE_CACHE", (f / "new").c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   EXPECT_EQ(cache_folder().value(), f / "new");
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat((f / "new").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
   ::unsetenv("HEADRACE_CACHE");  // NOLINT(concurrency-mt-unsafe)
@@ -151,7 +157,8 @@ TEST(CacheFolder, one_that_others_may_write_is_passed_over) {
 
 TEST_F(OpenTest, two_processes_at_once_build_once) {
   for (int round = 0; round < 5; ++round) {
-    for (int i = 0; i < 4; ++i) std::filesystem::remove(f_ / ("t-" + std::to_string(i) + ".tar.hridx"));
+    for (int i = 0; i < 4; ++i)
+      std::filesystem::remove(f_ / ("t-" + std::to_string(i) + ".tar.hridx"));
     pid_t children[2];
     for (pid_t& child : children) {
       child = ::fork();
@@ -192,7 +199,8 @@ TEST_F(OpenTest, the_name_of_a_class_root_is_not_in_the_fingerprint) {
   const TestFolder g;
   g.put("a/cat/1.jpg", "x");
   g.put("elsewhere/b/cat/1.jpg", "another picture");
-  EXPECT_EQ(open_source({g / "a"}).value().source->fingerprint(), open_source({g / "elsewhere/b"}).value().source->fingerprint());
+  EXPECT_EQ(open_source({g / "a"}).value().source->fingerprint(),
+            open_source({g / "elsewhere/b"}).value().source->fingerprint());
 }
 
 TEST_F(OpenTest, a_missing_shard_is_named) {
@@ -245,8 +253,10 @@ TEST_F(OpenTest, an_index_folder_gives_the_same_data_set) {
 TEST_F(OpenTest, an_index_of_another_data_set_or_of_old_shards_is_refused) {
   const TestFolder to;
   ASSERT_TRUE(build_index({url_}, to.path()).ok());
-  EXPECT_TRUE(says(open_source({f_ / "t-{0..2}.tar"}, {.index = to.path()}).status(), "another data set"));
-  EXPECT_TRUE(says(open_source({f_ / "t-{1,0,2,3}.tar"}, {.index = to.path()}).status(), "another data set"));
+  EXPECT_TRUE(
+      says(open_source({f_ / "t-{0..2}.tar"}, {.index = to.path()}).status(), "another data set"));
+  EXPECT_TRUE(says(open_source({f_ / "t-{1,0,2,3}.tar"}, {.index = to.path()}).status(),
+                   "another data set"));
   f_.put("t-1.tar", write_tar(numbered_samples(3)));
   const Opened opened = open_source({url_}, {.index = to.path()}).value();
   EXPECT_TRUE(read_sample(*opened.source, 0).ok());
@@ -260,27 +270,38 @@ TEST_F(OpenTest, class_folders_and_lists_can_be_indexed_ahead_too) {
   g.put("data/dog/2.jpg", "y");
   g.put("data/list.txt", "cat/1.jpg 5\n");
   ASSERT_TRUE(build_index({g / "data"}, to / "a").ok());
+  EXPECT_EQ(open_source({g / "data"}, {.index = to / "a"}).value().classes,
+            (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(read_samples(*open_source({g / "data"}, {.index = to / "a"}).value().source).value(),
             read_samples(*open_source({g / "data"}).value().source).value());
   ASSERT_TRUE(build_index({g / "data/list.txt"}, to / "b").ok());
-  EXPECT_EQ(read_sample(*open_source({g / "data/list.txt"}, {.index = to / "b"}).value().source, 0).value().fields.at("cls"), "5");
+  EXPECT_EQ(read_sample(*open_source({g / "data/list.txt"}, {.index = to / "b"}).value().source, 0)
+                .value()
+                .fields.at("cls"),
+            "5");
 }
 
 TEST_F(OpenTest, progress_counts_shards_and_cancel_stops) {
   std::vector<uint64_t> done;
-  ASSERT_TRUE(open_source({url_}, {.threads = 2, .progress = [&](const IndexProgress& p) {
-                                     done.push_back(p.shards_done);
-                                     EXPECT_EQ(p.shards, 4u);
-                                   }}).ok());
+  ASSERT_TRUE(open_source({url_}, {.threads = 2,
+                                   .progress =
+                                       [&](const IndexProgress& p) {
+                                         done.push_back(p.shards_done);
+                                         EXPECT_EQ(p.shards, 4u);
+                                       }})
+                  .ok());
   EXPECT_EQ(done, (std::vector<uint64_t>{1, 2, 3, 4}));
   const std::atomic<bool> cancel{true};
-  EXPECT_EQ(open_source({url_}, {.keep_sidecars = false, .cancel = &cancel}).status().code(), Code::kCancelled);
+  EXPECT_EQ(open_source({url_}, {.keep_sidecars = false, .cancel = &cancel}).status().code(),
+            Code::kCancelled);
 }
 
 TEST_F(OpenTest, a_read_that_fails_while_indexing_keeps_its_code) {
   auto store = std::make_shared<FaultStore>(local_store());
-  store->add({.path = "t-1.tar", .fail_read = 2, .and_all_later = true, .code = Code::kUnavailable});
-  EXPECT_EQ(open_source({url_}, {.store = store, .keep_sidecars = false}).status().code(), Code::kUnavailable);
+  store->add(
+      {.path = "t-1.tar", .fail_read = 2, .and_all_later = true, .code = Code::kUnavailable});
+  EXPECT_EQ(open_source({url_}, {.store = store, .keep_sidecars = false}).status().code(),
+            Code::kUnavailable);
 }
 
 }  // namespace

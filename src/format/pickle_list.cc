@@ -33,7 +33,9 @@ class PickleRows {
       const uint64_t entry = i / step + 1;
       const Status status = root.type == Type::kDict ? pair(entry, items[i], items[i + 1])
                                                      : element(entry, pickle_.nodes[items[i]]);
-      if (!status.ok()) return status.message().starts_with("line") ? status : status.with(fmt::format("entry {}", entry));
+      if (!status.ok())
+        return status.message().starts_with("line") ? status
+                                                    : status.with(fmt::format("entry {}", entry));
     }
     return {};
   }
@@ -41,7 +43,8 @@ class PickleRows {
  private:
   Status element(uint64_t entry, const PickleNode& node) {
     if (node.type == Type::kText || node.type == Type::kBytes) return row_({entry, node.text, {}});
-    if (node.type != Type::kTuple && node.type != Type::kList) return corrupt("neither a path nor (path, label)");
+    if (node.type != Type::kTuple && node.type != Type::kList)
+      return corrupt("neither a path nor (path, label)");
     const std::vector<uint32_t>& items = pickle_.items[node.items];
     if (items.size() != 2) return corrupt("not a pair (path, label)");
     return pair(entry, items[0], items[1]);
@@ -49,7 +52,8 @@ class PickleRows {
 
   Status pair(uint64_t entry, uint32_t key, uint32_t label) {
     const PickleNode& path = pickle_.nodes[key];
-    if (path.type != Type::kText && path.type != Type::kBytes) return corrupt("the path is no text");
+    if (path.type != Type::kText && path.type != Type::kBytes)
+      return corrupt("the path is no text");
     cells_.clear();
     const PickleNode& node = pickle_.nodes[label];
     if (node.type == Type::kDict) {
@@ -60,7 +64,8 @@ class PickleRows {
         HEADRACE_TRY(add(name.text, pickle_.nodes[items[i + 1]]));
       }
     } else if (node.type == Type::kList || node.type == Type::kTuple) {
-      for (const uint32_t item : pickle_.items[node.items]) HEADRACE_TRY(add("cls", pickle_.nodes[item]));
+      for (const uint32_t item : pickle_.items[node.items])
+        HEADRACE_TRY(add("cls", pickle_.nodes[item]));
     } else {
       HEADRACE_TRY(add("cls", node));
     }
@@ -70,7 +75,8 @@ class PickleRows {
   Status add(std::string_view column, const PickleNode& node) {
     Cell cell{.column = column};
     switch (node.type) {
-      case Type::kNone: return {};
+      case Type::kNone:
+        return {};
       case Type::kBool:
       case Type::kInt:
         cell.integer = node.integer;
@@ -85,8 +91,10 @@ class PickleRows {
         cell.type = Cell::Type::kText;
         cell.text = node.text;
         break;
-      case Type::kBigInt: return corrupt("an integer label beyond 64 bits");
-      default: return corrupt("a label that is no scalar");
+      case Type::kBigInt:
+        return corrupt("an integer label beyond 64 bits");
+      default:
+        return corrupt("a label that is no scalar");
     }
     cells_.push_back(cell);
     return {};

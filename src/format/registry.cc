@@ -30,7 +30,8 @@ namespace {
 
 std::string known_formats() {
   std::string known;
-  for (const Format* format : all_formats()) known.append(known.empty() ? "" : " ").append(format->name);
+  for (const Format* format : all_formats())
+    known.append(known.empty() ? "" : " ").append(format->name);
   return known;
 }
 
@@ -50,7 +51,8 @@ Result<const Format*> guess_format(Bytes head, std::string_view path) {
     if (std::any_of(format->suffixes.begin(), format->suffixes.end(),
                     [&lower](std::string_view suffix) { return lower.ends_with(suffix); }))
       return format;
-  return invalid(fmt::format("neither its bytes nor its name tell a format; known: {}", known_formats()))
+  return invalid(fmt::format("neither its bytes nor its name tell a format; known: {}",
+                             known_formats()))
       .in_file(path);
 }
 

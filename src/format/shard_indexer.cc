@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
+#include "base/machine.h"
 #include "format/index_places.h"
 #include "format/parallel.h"
 #include "index/sidecar.h"
@@ -17,14 +17,16 @@ namespace {
 constexpr unsigned kWaitingThreads = 16;
 constexpr size_t kWorthThreads = 64;
 
-unsigned waiting_threads(size_t shards) { return shards < kWorthThreads ? 1 : kWaitingThreads; }
+unsigned waiting_threads(size_t shards) {
+  return shards < kWorthThreads ? 1 : kWaitingThreads;
+}
 
 }  // namespace
 
 ShardIndexer::ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions& options)
     : store_(std::move(store)),
       options_(options),
-      threads_(options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency())),
+      threads_(options.threads != 0 ? options.threads : static_cast<unsigned>(usable_cpus())),
       cache_(options.keep_sidecars ? existing_cache_folder() : std::string()) {}
 
 Result<std::vector<FileInfo>> ShardIndexer::stat_all(const std::vector<std::string>& paths) const {
@@ -51,7 +53,8 @@ PartPointer ShardIndexer::find_kept(const FileInfo& shard) {
   return part.value();
 }
 
-Status ShardIndexer::find_all_kept(const std::vector<FileInfo>& shards, std::vector<PartPointer>& parts) {
+Status ShardIndexer::find_all_kept(const std::vector<FileInfo>& shards,
+                                   std::vector<PartPointer>& parts) {
   return parallel_for(shards.size(), waiting_threads(shards.size()), [&](size_t i) {
     if (parts[i] == nullptr) parts[i] = find_kept(shards[i]);
     return Status();
@@ -67,11 +70,13 @@ Result<PartPointer> ShardIndexer::make(const FileInfo& shard, unsigned threads) 
   } else {
     Buffer head;
     if (shard.bytes > 0)
-      HEADRACE_TRY(store_->read_at(shard.path, 0, std::min<uint64_t>(kSniffBytes, shard.bytes), head));
+      HEADRACE_TRY(
+          store_->read_at(shard.path, 0, std::min<uint64_t>(kSniffBytes, shard.bytes), head));
     HEADRACE_ASSIGN(format, guess_format(head.bytes(), shard.path));
   }
   if (shard.is_folder && !format->takes_folders)
-    return invalid(fmt::format("is a folder; {} is a format of files", format->name)).in_file(shard.path);
+    return invalid(fmt::format("is a folder; {} is a format of files", format->name))
+        .in_file(shard.path);
   Result<PartPointer> part = format->index({*store_, shard, threads, options_.cancel});
   if (!part.ok()) return part.status().in_file(shard.path);
   return part;
@@ -98,29 +103,34 @@ void ShardIndexer::keep(const FileInfo& shard, PartPointer& part) {
       cached = write_sidecar(path, *part);
     }
     if (!cached.ok()) {
-      note_once(fmt::format("the index cannot be kept ({}; {}): it is built at every start", beside.text(),
-                            cached.text()));
+      note_once(fmt::format("the index cannot be kept ({}; {}): it is built at every start",
+                            beside.text(), cached.text()));
       return;
     }
-    note_once(fmt::format("the index cannot lie beside the data ({}): it is kept in {}", beside.text(), cache.value()));
+    note_once(fmt::format("the index cannot lie beside the data ({}): it is kept in {}",
+                          beside.text(), cache.value()));
   }
   if (part->bytes().size() > memory_left()) {
     // Kept on disk now: what exceeds the memory allowed is read from there by groups.
-    if (Result<PartPointer> lean = Part::open(store_, path, 0, part->total_bytes()); lean.ok()) part = lean.value();
+    if (Result<PartPointer> lean = Part::open(store_, path, 0, part->total_bytes()); lean.ok())
+      part = lean.value();
   }
   memory_used_ += part->bytes().size();
 }
 
-Status ShardIndexer::make_missing(const std::vector<FileInfo>& shards, std::vector<PartPointer>& parts) {
+Status ShardIndexer::make_missing(const std::vector<FileInfo>& shards,
+                                  std::vector<PartPointer>& parts) {
   std::vector<size_t> missing;
   for (size_t i = 0; i < shards.size(); ++i)
     if (parts[i] == nullptr) missing.push_back(i);
   Mutex mu;
   IndexProgress progress{.shards = missing.size()};
-  const auto inside = static_cast<unsigned>(std::max<size_t>(1, threads_ / std::max<size_t>(1, missing.size())));
+  const auto inside =
+      static_cast<unsigned>(std::max<size_t>(1, threads_ / std::max<size_t>(1, missing.size())));
   return parallel_for(missing.size(), threads_, [&](size_t m) -> Status {
     const size_t i = missing[m];
-    if (options_.cancel != nullptr && options_.cancel->load()) return cancelled("indexing was cancelled");
+    if (options_.cancel != nullptr && options_.cancel->load())
+      return cancelled("indexing was cancelled");
     HEADRACE_ASSIGN(parts[i], make(shards[i], inside));
     const uint64_t samples = parts[i]->head().samples;
     keep(shards[i], parts[i]);

@@ -26,11 +26,12 @@
 namespace headrace {
 namespace {
 
-constexpr uint64_t kMaxNameBytes = uint64_t{1} << 20;   // of a long name or PAX records
-constexpr uint64_t kSmallRead = 2048;                   // header, a label, and the next header
+constexpr uint64_t kMaxNameBytes = uint64_t{1} << 20;  // of a long name or PAX records
+constexpr uint64_t kSmallRead = 2048;                  // header, a label, and the next header
 constexpr uint64_t kLargeRead = uint64_t{256} << 10;
-constexpr uint64_t kRunRead = uint64_t{4} << 20;        // where one large read is cheaper than many
-constexpr uint64_t kWorthSkipping = uint64_t{8} << 10;  // warm, a read of 2 KiB costs as much as copying 4
+constexpr uint64_t kRunRead = uint64_t{4} << 20;  // where one large read is cheaper than many
+constexpr uint64_t kWorthSkipping = uint64_t{8}
+                                    << 10;  // warm, a read of 2 KiB costs as much as copying 4
 constexpr std::string_view kSuffixes[] = {".tar"};
 
 // Reads headers through a window that grows while members are small, and shrinks to
@@ -41,7 +42,8 @@ class Window {
 
   // Precondition: offset + length is within the file.
   Status bytes(uint64_t offset, uint64_t length, Bytes& out) {
-    if (offset < begin_ || offset + length > begin_ + buffer_.size()) HEADRACE_TRY(move(offset, length));
+    if (offset < begin_ || offset + length > begin_ + buffer_.size())
+      HEADRACE_TRY(move(offset, length));
     out = buffer_.bytes().subspan(offset - begin_, length);
     return {};
   }
@@ -54,7 +56,8 @@ class Window {
     const uint64_t want = shard_.store.prefers_runs() ? kRunRead : size_;
     begin_ = offset;
     return shard_.store.read_at(shard_.info.path, offset,
-                                std::min(std::max(want, length), shard_.info.bytes - offset), buffer_);
+                                std::min(std::max(want, length), shard_.info.bytes - offset),
+                                buffer_);
   }
 
   const ShardInput& shard_;
@@ -80,9 +83,10 @@ class TarIndexer {
     end_sample();
     HEADRACE_TRY(check_keys());
     if (skipped_ > 0)
-      part_.head().notices.push_back(fmt::format(
-          "{} members are no part of a sample (no file, or no name of the form key.extension), the first '{}'",
-          skipped_, first_skipped_));
+      part_.head().notices.push_back(
+          fmt::format("{} members are no part of a sample (no file, or no name of the form "
+                      "key.extension), the first '{}'",
+                      skipped_, first_skipped_));
     return part_.finish();
   }
 
@@ -104,25 +108,33 @@ class TarIndexer {
   Status member(uint64_t& at) {
     const char type = header_.type;
     if (type == 'x' || type == 'g' || type == 'L' || type == 'K') return extension(at, type);
-    if (!pax_.path.empty()) header_.name = pax_.path;
-    else if (!long_name_.empty()) header_.name = long_name_;
-    else if (!global_.path.empty()) header_.name = global_.path;
-    if (pax_.size != kNoSize) header_.size = pax_.size;
-    else if (global_.size != kNoSize) header_.size = global_.size;
+    if (!pax_.path.empty())
+      header_.name = pax_.path;
+    else if (!long_name_.empty())
+      header_.name = long_name_;
+    else if (!global_.path.empty())
+      header_.name = global_.path;
+    if (pax_.size != kNoSize)
+      header_.size = pax_.size;
+    else if (global_.size != kNoSize)
+      header_.size = global_.size;
     if (type == 'S' || type == 'M' || pax_.sparse || global_.sparse)
-      return unsupported(fmt::format("'{}' is a {} member; unpack and write it again without", header_.name,
-                                     type == 'M' ? "multi-volume" : "sparse"))
+      return unsupported(fmt::format("'{}' is a {} member; unpack and write it again without",
+                                     header_.name, type == 'M' ? "multi-volume" : "sparse"))
           .at(at);
     long_name_.clear();
     pax_ = {};
 
     // Links, devices and folders have no data, whatever their size says.
     const bool has_data = type < '1' || type > '6';
-    const bool is_file = (type == '0' || type == '\0' || type == '7') && !header_.name.ends_with('/');
+    const bool is_file =
+        (type == '0' || type == '\0' || type == '7') && !header_.name.ends_with('/');
     uint64_t next = at + kTarBlock;
     if (has_data) HEADRACE_TRY(skip_data(at, next));
-    if (is_file) HEADRACE_TRY(add(at));
-    else if (type != '5' && !header_.name.ends_with('/')) skip();
+    if (is_file)
+      HEADRACE_TRY(add(at));
+    else if (type != '5' && !header_.name.ends_with('/'))
+      skip();
     at = next;
     return {};
   }
@@ -131,8 +143,8 @@ class TarIndexer {
   Status skip_data(uint64_t at, uint64_t& next) const {
     const uint64_t room = size() - at - kTarBlock;
     if (header_.size > room)
-      return corrupt(fmt::format("'{}' is cut short: {} bytes are wanted, {} are there", header_.name,
-                                 header_.size, room))
+      return corrupt(fmt::format("'{}' is cut short: {} bytes are wanted, {} are there",
+                                 header_.name, header_.size, room))
           .at(at);
     next += std::min(tar_padded(header_.size), room);
     return {};
@@ -142,7 +154,8 @@ class TarIndexer {
   Status extension(uint64_t& at, char type) {
     uint64_t next = at + kTarBlock;
     HEADRACE_TRY(skip_data(at, next));
-    if (header_.size > kMaxNameBytes) return corrupt("a name or PAX header of more than 1 MiB").at(at);
+    if (header_.size > kMaxNameBytes)
+      return corrupt("a name or PAX header of more than 1 MiB").at(at);
     Bytes data;
     HEADRACE_TRY(window_.bytes(at + kTarBlock, header_.size, data));
     const std::string_view text = as_text(data);
@@ -155,7 +168,8 @@ class TarIndexer {
 
   Status add(uint64_t at) {
     const NameParts name = split_name(header_.name);
-    if (name.key.empty() || name.key.ends_with('/') || name.extension.empty()) return skip(), Status();
+    if (name.key.empty() || name.key.ends_with('/') || name.extension.empty())
+      return skip(), Status();
     if (members_.empty() || name.key != key_) start_sample(name.key, at);
     const uint32_t field = part_.field(lower_case(name.extension));
     for (const Member& member : members_)
@@ -193,16 +207,18 @@ class TarIndexer {
       return a.key.low != b.key.low ? a.key.low < b.key.low : a.at < b.at;
     };
     std::sort(starts_.begin(), starts_.end(), before);
-    const auto twice = std::adjacent_find(starts_.begin(), starts_.end(),
-                                          [](const Start& a, const Start& b) { return a.key == b.key; });
+    const auto twice =
+        std::adjacent_find(starts_.begin(), starts_.end(),
+                           [](const Start& a, const Start& b) { return a.key == b.key; });
     if (twice == starts_.end()) return {};
     const uint64_t first = twice->at;
     const uint64_t second = (twice + 1)->at;
     Bytes block;
     HEADRACE_TRY(window_.bytes(second, kTarBlock, block));
     HEADRACE_TRY(parse_tar_header(block, header_));
-    return corrupt(fmt::format("the key of '{}' came before, at offset {}, with other samples between",
-                               header_.name, first))
+    return corrupt(
+               fmt::format("the key of '{}' came before, at offset {}, with other samples between",
+                           header_.name, first))
         .at(second)
         .in_file(shard_.info.path);
   }
@@ -231,8 +247,9 @@ class TarIndexer {
     const uint64_t good = part_.samples() + (pending ? 1 : 0);
     const std::string& key = pending ? key_ : last_good_;
     if (status.code() != Code::kCorrupt) return status.in_file(shard_.info.path);
-    const std::string after = good == 0 ? "no sample is good before it"
-                                        : fmt::format("the last good sample is '{}', number {}", key, good - 1);
+    const std::string after =
+        good == 0 ? "no sample is good before it"
+                  : fmt::format("the last good sample is '{}', number {}", key, good - 1);
     Status full = corrupt(fmt::format("{}; {}", status.message(), after));
     if (status.place().offset >= 0) full = full.at(static_cast<uint64_t>(status.place().offset));
     return full.in_file(shard_.info.path);
@@ -257,18 +274,22 @@ class TarIndexer {
   std::string key_, last_good_;
   std::vector<Member> members_;  // of the sample at hand
   size_t usual_members_ = 0;
-  std::vector<Start> starts_;    // of all samples: 24 bytes each while indexing
+  std::vector<Start> starts_;  // of all samples: 24 bytes each while indexing
   uint64_t skipped_ = 0;
   std::string first_skipped_;
 };
 
-Result<PartPointer> index(const ShardInput& shard) { return TarIndexer(shard).run(); }
+Result<PartPointer> index(const ShardInput& shard) {
+  return TarIndexer(shard).run();
+}
 
 Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink) {
   return make_tar_writer(std::move(sink));
 }
 
-bool sniff(Bytes head) { return head.size() >= kTarBlock && has_tar_checksum(head.first(kTarBlock)); }
+bool sniff(Bytes head) {
+  return head.size() >= kTarBlock && has_tar_checksum(head.first(kTarBlock));
+}
 
 }  // namespace
 

@@ -30,7 +30,8 @@ bool parse_octal(Bytes field, uint64_t& out) {
   const size_t digits = i;
   for (; i < text.size() && text[i] >= '0' && text[i] <= '7'; ++i)
     out = out * 8 + static_cast<uint64_t>(text[i] - '0');
-  return i > digits && text.find_first_not_of(std::string_view(" \0", 2), i) == std::string_view::npos;
+  return i > digits &&
+         text.find_first_not_of(std::string_view(" \0", 2), i) == std::string_view::npos;
 }
 
 // Big-endian after the marker bit; what does not fit 63 bits is no size.
@@ -93,7 +94,8 @@ bool has_tar_checksum(Bytes block) {
 Status parse_tar_header(Bytes block, TarHeader& out) {
   if (!has_tar_checksum(block)) return corrupt("damaged header: its checksum is wrong");
   out.type = static_cast<char>(block[kTypeAt]);
-  if (!parse_size(block.subspan(kSizeAt, kSizeBytes), out.size)) return corrupt("damaged header: no size");
+  if (!parse_size(block.subspan(kSizeAt, kSizeBytes), out.size))
+    return corrupt("damaged header: no size");
   out.name.clear();
   // Only POSIX has a prefix; GNU's "ustar  \0" keeps times there.
   if (as_text(block.subspan(kMagicAt, 6)) == std::string_view("ustar\0", 6)) {
@@ -155,7 +157,8 @@ bool make_tar_header(std::string_view name, uint64_t size, char type,
 std::string pax_record(std::string_view key, std::string_view value) {
   const size_t body = key.size() + value.size() + 3;  // ' ', '=', '\n'
   size_t length = body + 1;
-  while (length != body + fmt::formatted_size("{}", length)) length = body + fmt::formatted_size("{}", length);
+  while (length != body + fmt::formatted_size("{}", length))
+    length = body + fmt::formatted_size("{}", length);
   return fmt::format("{} {}={}\n", length, key, value);
 }
 

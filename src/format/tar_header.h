@@ -31,7 +31,9 @@ struct TarHeader {
   std::string name = {};
 };
 
-inline uint64_t tar_padded(uint64_t bytes) { return (bytes + kTarBlock - 1) / kTarBlock * kTarBlock; }
+inline uint64_t tar_padded(uint64_t bytes) {
+  return (bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
+}
 
 bool is_zero(Bytes block);
 
@@ -51,7 +53,8 @@ Status parse_pax(Bytes data, PaxRecords& out);
 
 // A header with fixed owner, mode 0644 and time 0: equal members give equal bytes.
 // False when the name does not fit (100 bytes, or 155 '/' 100).
-bool make_tar_header(std::string_view name, uint64_t size, char type, std::array<std::byte, kTarBlock>& out);
+bool make_tar_header(std::string_view name, uint64_t size, char type,
+                     std::array<std::byte, kTarBlock>& out);
 // "length key=value\n", whose length counts itself.
 std::string pax_record(std::string_view key, std::string_view value);
 inline constexpr uint64_t kMaxOctalSize = uint64_t{1} << 33;  // eleven digits hold less

@@ -40,7 +40,8 @@ class TarWriter final : public Writer {
 
  private:
   Status check_key(std::string_view key) {
-    if (key.empty() || key.ends_with('/') || split_name(key).key.size() != key.size() || has_nul(key))
+    if (key.empty() || key.ends_with('/') || split_name(key).key.size() != key.size() ||
+        has_nul(key))
       return unsupported(fmt::format("a tar cannot hold the key '{}'", key));
     // 64 bits of it: among 10^6 keys of a shard two meet by chance once in 10^7 shards.
     if (!keys_.insert(Hasher().add(key).finish().high).second)
@@ -70,7 +71,9 @@ class TarWriter final : public Writer {
       (void)make_tar_header("PaxHeader", records.size(), 'x', pax);
       HEADRACE_TRY(padded(pax, as_bytes(records)));
       // To readers without PAX the end of a long name tells most.
-      if (!fits) (void)make_tar_header(std::string_view(name).substr(name.size() - 100), data.size(), '0', header);
+      if (!fits)
+        (void)make_tar_header(std::string_view(name).substr(name.size() - 100), data.size(), '0',
+                              header);
     }
     return padded(header, data);
   }

@@ -37,12 +37,14 @@ inline Result<TestSample> read_sample(const Source& source, uint64_t number) {
       std::string& out = sample.fields[field.name];
       if (!out.empty()) out += '|';
       if (piece.unit == kInlineUnit) {
-        out += inline_as_text(field.kind, Bytes(request.inline_bytes).subspan(piece.begin, piece.length));
+        out += inline_as_text(field.kind,
+                              Bytes(request.inline_bytes).subspan(piece.begin, piece.length));
         continue;
       }
       const Unit& unit = request.units[piece.unit];
       Buffer bytes;
-      HEADRACE_TRY(source.store().read_at(source.file_path(unit.file), unit.offset, unit.stored_bytes, bytes));
+      HEADRACE_TRY(source.store().read_at(source.file_path(unit.file), unit.offset,
+                                          unit.stored_bytes, bytes));
       out += as_text(bytes.bytes());
     }
   }
@@ -58,7 +60,8 @@ inline Result<std::vector<TestSample>> read_samples(const Source& source) {
   return samples;
 }
 
-inline std::vector<std::byte> write_samples(const Format& format, const std::vector<TestSample>& samples) {
+inline std::vector<std::byte> write_samples(const Format& format,
+                                            const std::vector<TestSample>& samples) {
   std::vector<std::byte> out;
   std::unique_ptr<Writer> writer = format.create(memory_sink(out)).value();
   for (const TestSample& sample : samples) {

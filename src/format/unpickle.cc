@@ -23,10 +23,11 @@ struct Refused {
 };
 
 constexpr Refused kRefused[] = {
-    {'c', "GLOBAL"},     {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},        {'b', "BUILD"},
-    {'i', "INST"},       {'o', "OBJ"},           {0x81, "NEWOBJ"},       {0x92, "NEWOBJ_EX"},
-    {0x82, "EXT1"},      {0x83, "EXT2"},         {0x84, "EXT4"},         {'P', "PERSID"},
-    {'Q', "BINPERSID"},  {0x97, "NEXT_BUFFER"},  {0x98, "READONLY_BUFFER"},
+    {'c', "GLOBAL"},    {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},
+    {'b', "BUILD"},     {'i', "INST"},          {'o', "OBJ"},
+    {0x81, "NEWOBJ"},   {0x92, "NEWOBJ_EX"},    {0x82, "EXT1"},
+    {0x83, "EXT2"},     {0x84, "EXT4"},         {'P', "PERSID"},
+    {'Q', "BINPERSID"}, {0x97, "NEXT_BUFFER"},  {0x98, "READONLY_BUFFER"},
 };
 
 // One thread at a time.
@@ -62,6 +63,7 @@ class Unpickler {
     return status;
   }
 
+  // clang-format off: one opcode a line
   Status scalar(uint8_t code, bool& known) {
     switch (code) {
       case 0x80: in_.take(1); return {};   // PROTO
@@ -141,6 +143,8 @@ class Unpickler {
     }
   }
 
+  // clang-format on
+
   // Says which class was wanted, where the opcode tells.
   Status refuse(const Refused& opcode) {
     std::string wanted;
@@ -151,9 +155,10 @@ class Unpickler {
       wanted = fmt::format(" for {}.{}", out_.nodes[stack_[stack_.size() - 2]].text,
                            out_.nodes[stack_.back()].text);
     }
-    return corrupt(fmt::format("the pickle wants code: opcode {}{}; only plain containers and scalars are "
-                               "read, nothing was executed",
-                               opcode.name, wanted));
+    return corrupt(
+        fmt::format("the pickle wants code: opcode {}{}; only plain containers and scalars are "
+                    "read, nothing was executed",
+                    opcode.name, wanted));
   }
 
   uint64_t position() const { return all_.size() - in_.left(); }
@@ -196,11 +201,13 @@ class Unpickler {
   }
 
   Status push_decimal(std::string_view digits, bool may_be_bool) {
-    if (may_be_bool && (digits == "00" || digits == "01")) return push_int(digits == "01", Type::kBool);
+    if (may_be_bool && (digits == "00" || digits == "01"))
+      return push_int(digits == "01", Type::kBool);
     if (digits.ends_with('L')) digits.remove_suffix(1);
     int64_t v = 0;
     const auto r = std::from_chars(digits.data(), digits.data() + digits.size(), v);
-    if (r.ptr != digits.data() + digits.size()) return corrupt("an integer of the pickle does not parse");
+    if (r.ptr != digits.data() + digits.size())
+      return corrupt("an integer of the pickle does not parse");
     if (r.ec == std::errc::result_out_of_range) return push({.type = Type::kBigInt});
     return r.ec == std::errc() ? push_int(v) : corrupt("an integer of the pickle does not parse");
   }
@@ -222,7 +229,9 @@ class Unpickler {
       escaped = escaped.substr(1, escaped.size() - 2);
     }
     if (escaped.find('\\') != std::string_view::npos || !is_ascii(escaped))
-      return corrupt("a text pickle with escapes or other letters than ASCII; write it with protocol 2 or above");
+      return corrupt(
+          "a text pickle with escapes or other letters than ASCII; write it with protocol 2 or "
+          "above");
     return push_text(as_bytes(escaped), Type::kText);
   }
 
@@ -255,7 +264,8 @@ class Unpickler {
   }
 
   Status push_container(Type type, std::vector<uint32_t> items) {
-    if (type == Type::kDict && items.size() % 2 != 0) return corrupt("a dict of the pickle has a key without a value");
+    if (type == Type::kDict && items.size() % 2 != 0)
+      return corrupt("a dict of the pickle has a key without a value");
     out_.items.push_back(std::move(items));
     return push({.type = type, .items = static_cast<uint32_t>(out_.items.size() - 1)});
   }
@@ -286,8 +296,10 @@ class Unpickler {
   Status extend(Type type) {
     uint32_t node = 0;
     HEADRACE_TRY(top(node));
-    if (out_.nodes[node].type != type) return corrupt("the pickle adds to something that is no such container");
-    if (type == Type::kDict && marked_.size() % 2 != 0) return corrupt("a dict of the pickle has a key without a value");
+    if (out_.nodes[node].type != type)
+      return corrupt("the pickle adds to something that is no such container");
+    if (type == Type::kDict && marked_.size() % 2 != 0)
+      return corrupt("a dict of the pickle has a key without a value");
     std::vector<uint32_t>& items = out_.items[out_.nodes[node].items];
     items.insert(items.end(), marked_.begin(), marked_.end());
     return {};
@@ -303,7 +315,8 @@ class Unpickler {
     return {};
   }
   Status recall(uint64_t number) {
-    if (number >= memo_.size() || memo_[number] == kNothing) return corrupt("the pickle recalls what it never remembered");
+    if (number >= memo_.size() || memo_[number] == kNothing)
+      return corrupt("the pickle recalls what it never remembered");
     return push_node(memo_[number]);
   }
 

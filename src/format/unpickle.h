@@ -19,7 +19,19 @@ namespace headrace {
 inline constexpr uint64_t kMaxPickleBytes = uint64_t{1} << 30;
 
 struct PickleNode {
-  enum class Type : uint8_t { kNone, kBool, kInt, kBigInt, kFloat, kText, kBytes, kList, kTuple, kDict, kSet };
+  enum class Type : uint8_t {
+    kNone,
+    kBool,
+    kInt,
+    kBigInt,
+    kFloat,
+    kText,
+    kBytes,
+    kList,
+    kTuple,
+    kDict,
+    kSet
+  };
   Type type = Type::kNone;
   uint32_t items = 0;     // of a container: number in Pickle::items
   int64_t integer = 0;    // kBool, kInt

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace headrace {
 namespace {
@@ -85,15 +86,16 @@ void IndexedSource::take_fields(const Loaded& loaded, const PartGroup& group, ui
         add_inline(group, value, out);
         continue;
       }
-      const Unit unit{first_file + value.file, value.opening, value.offset, value.stored, value.decoded};
+      const Unit unit{first_file + value.file, value.opening, value.offset, value.stored,
+                      value.decoded};
       out.pieces.push_back({add_unit(unit, out), value.begin, value.length});
     }
     out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
   }
 }
 
-Status IndexedSource::needs(uint64_t sample, std::span<const uint32_t> fields, Key,
-                            bool want_key, Request& out) const {
+Status IndexedSource::needs(uint64_t sample, std::span<const uint32_t> fields, Key, bool want_key,
+                            Request& out) const {
   out.clear();
   if (sample >= size()) return invalid(fmt::format("sample {} of {}", sample, size()));
   for (const uint32_t field : fields)
@@ -112,6 +114,41 @@ Status IndexedSource::needs(uint64_t sample, std::span<const uint32_t> fields, K
   return want_key ? read_key(sample, out.key) : Status();
 }
 
+// From the first byte of the block's first sample to the last of its last one: samples lie in
+// the order of their bytes.
+bool IndexedSource::run_of(uint64_t sample, Unit& run) const {
+  std::call_once(blocks_counted_, [this] {
+    uint64_t begin = 0;
+    for (const uint32_t n : blocks().samples) {
+      block_begin_.push_back(begin);
+      begin += n;
+    }
+  });
+  if (sample >= size()) return false;
+  // The last block that begins at or before the sample: empty ones share their beginning.
+  const auto after = std::upper_bound(block_begin_.begin(), block_begin_.end(), sample);
+  const auto block = static_cast<size_t>(after - block_begin_.begin()) - 1;
+  std::vector<uint32_t> fields(schema().size());
+  std::iota(fields.begin(), fields.end(), 0u);
+  uint64_t begin = ~uint64_t{0};
+  uint64_t end = 0;
+  Request request;
+  for (const uint64_t edge :
+       {block_begin_[block], block_begin_[block] + blocks().samples[block] - 1}) {
+    if (!needs(edge, fields, Key(0), false, request).ok() || request.units.empty()) return false;
+    for (const Unit& unit : request.units) {
+      if (unit.opening != 0 || unit.stored_bytes == kWholeFile ||
+          (end > 0 && unit.file != run.file))
+        return false;
+      run.file = unit.file;
+      begin = std::min(begin, unit.offset);
+      end = std::max(end, unit.offset + unit.stored_bytes);
+    }
+  }
+  run = {run.file, 0, begin, end - begin, end - begin};
+  return end > begin;
+}
+
 Status IndexedSource::open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
   if (parts_.open_unit == nullptr) return internal("this format has no units to open");
   return parts_.open_unit(unit, stored, decoded);
@@ -120,11 +157,12 @@ Status IndexedSource::open_unit(const Unit& unit, Bytes stored, Buffer& decoded)
 std::string IndexedSource::file_path(uint32_t file) const {
   const size_t shard = parts_.shards.shard_of_file(file);
   std::string place(parts_.shards.place(shard));
+  if (!parts_.shards.has_files(shard)) return place;
   const Result<LoadedPointer> part = loaded(shard);
-  if (!part.ok() || !part.value()->part->head().has_files) return place;
   std::string path;
   // A part that cannot be read any more: the root is what is left to name.
-  if (!part.value()->part->path(file - parts_.shards.first_file(shard), path).ok()) return place;
+  if (!part.ok() || !part.value()->part->path(file - parts_.shards.first_file(shard), path).ok())
+    return place;
   if (path.starts_with('/')) return path;
   return place.empty() || place.ends_with('/') ? place + path : place + '/' + path;
 }

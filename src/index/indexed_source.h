@@ -10,6 +10,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,9 @@ struct IndexedParts {
   ShardTable shards;
   Schema schema;
   std::shared_ptr<const Store> store;
-  std::vector<PartPointer> parts = {};                       // of all shards, or
+  std::vector<PartPointer> parts = {};                         // of all shards, or
   std::function<Result<PartPointer>(size_t shard)> load = {};  // one at a time
-  OpenUnit open_unit = nullptr;                              // null: no unit opens as a whole
+  OpenUnit open_unit = nullptr;                                // null: no unit opens as a whole
 };
 
 // Immutable, hence thread-safe: the slots are caches behind locks of their own.
@@ -43,6 +44,7 @@ class IndexedSource final : public Source {
   Hash128 fingerprint() const override { return parts_.shards.fingerprint(); }
   Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
                Request& out) const override;
+  bool run_of(uint64_t sample, Unit& run) const override;
   Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override;
   const Store& store() const override { return *parts_.store; }
   std::string file_path(uint32_t file) const override;
@@ -82,6 +84,8 @@ class IndexedSource final : public Source {
   mutable Mutex mu_;
   mutable Lru<size_t, LoadedPointer> recent_ HEADRACE_GUARDED_BY(mu_){kLoadedParts};
   const std::unique_ptr<std::array<Slot, kSlots>> slots_;
+  mutable std::once_flag blocks_counted_;
+  mutable std::vector<uint64_t> block_begin_;  // first sample of each block; made for the first run
 };
 
 }  // namespace headrace

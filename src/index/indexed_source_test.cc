@@ -30,7 +30,8 @@ PartPointer part_of(size_t shard, uint64_t first) {
 
 std::shared_ptr<const IndexedSource> make_source(bool lazily, const std::string& place = "/data/",
                                                  std::atomic<int>* loads = nullptr) {
-  IndexedParts parts{.shards = ShardTable("tar"), .schema = {}, .store = std::make_shared<MemoryStore>()};
+  IndexedParts parts{
+      .shards = ShardTable("tar"), .schema = {}, .store = std::make_shared<MemoryStore>()};
   auto made = std::make_shared<std::vector<PartPointer>>();
   uint64_t first = 0;
   for (size_t i = 0; i < std::size(kSamples); ++i) {
@@ -38,8 +39,13 @@ std::shared_ptr<const IndexedSource> make_source(bool lazily, const std::string&
     first += kSamples[i];
     const std::string name = "s" + std::to_string(i);
     const std::vector<uint32_t> blocks = block_samples(*made->back());
-    EXPECT_TRUE(parts.shards.add({.name = name, .place = place + name, .bytes = 5, .samples = kSamples[i],
-                                  .block_samples = blocks}).ok());
+    EXPECT_TRUE(parts.shards
+                    .add({.name = name,
+                          .place = place + name,
+                          .bytes = 5,
+                          .samples = kSamples[i],
+                          .block_samples = blocks})
+                    .ok());
     EXPECT_TRUE(merge_schema(made->back()->head().schema, parts.schema).ok());
   }
   if (lazily)
@@ -62,12 +68,15 @@ TEST(IndexedSource, needs_gives_the_extents_of_the_wanted_fields) {
       ASSERT_TRUE(source->needs(s, fields, Key(0), true, request).ok());
       const bool has_npy = s >= 100;
       ASSERT_EQ(request.units.size(), has_npy ? 2u : 1u);
-      EXPECT_EQ(request.first_piece, (std::vector<uint32_t>{0, has_npy ? 1u : 0u, has_npy ? 2u : 1u}));
+      EXPECT_EQ(request.first_piece,
+                (std::vector<uint32_t>{0, has_npy ? 1u : 0u, has_npy ? 2u : 1u}));
       EXPECT_EQ(request.units.back().offset, 1000 * s);
       EXPECT_EQ(request.units.back().stored_bytes, 10u);
       EXPECT_EQ(request.units.back().decoded_bytes, 10u);
       EXPECT_EQ(request.key, "key" + std::to_string(s));
-      EXPECT_EQ(source->file_path(request.units.back().file), s < 100 ? "/data/s0" : s < 101 ? "/data/s2" : "/data/s3");
+      EXPECT_EQ(source->file_path(request.units.back().file), s < 100   ? "/data/s0"
+                                                              : s < 101 ? "/data/s2"
+                                                                        : "/data/s3");
     }
     EXPECT_EQ(source->needs(401, fields, Key(0), false, request).code(), Code::kInvalidArgument);
     EXPECT_EQ(source->key(400), "key400");
@@ -80,12 +89,14 @@ TEST(IndexedSource, parts_are_loaded_when_their_samples_come_up) {
   EXPECT_EQ(loads, 0);
   Request request;
   const uint32_t fields[] = {0};
-  for (uint64_t s = 0; s < 100; ++s) ASSERT_TRUE(source->needs(s, fields, Key(0), false, request).ok());
+  for (uint64_t s = 0; s < 100; ++s)
+    ASSERT_TRUE(source->needs(s, fields, Key(0), false, request).ok());
   EXPECT_EQ(loads, 1);
 }
 
 TEST(IndexedSource, the_fingerprint_knows_no_place) {
-  EXPECT_EQ(make_source(false, "/data/")->fingerprint(), make_source(true, "/nvme/elsewhere/")->fingerprint());
+  EXPECT_EQ(make_source(false, "/data/")->fingerprint(),
+            make_source(true, "/nvme/elsewhere/")->fingerprint());
 }
 
 TEST(IndexedSource, threads_ask_at_once) {
@@ -98,7 +109,9 @@ TEST(IndexedSource, threads_ask_at_once) {
       const uint32_t fields[] = {0};
       for (uint64_t i = 0; i < 3000; ++i) {
         const uint64_t s = mix64(i + t * 7919) % source->size();
-        if (!source->needs(s, fields, Key(0), i % 8 == 0, request).ok() || request.units[0].offset != 1000 * s) ++bad;
+        if (!source->needs(s, fields, Key(0), i % 8 == 0, request).ok() ||
+            request.units[0].offset != 1000 * s)
+          ++bad;
       }
     });
   threads.clear();

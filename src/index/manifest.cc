@@ -18,7 +18,8 @@ constexpr uint64_t kFrameBytes = 24;
 constexpr uint64_t kCheckedFrom = 16;
 
 void put_shard(ByteVector& out, const ManifestShard& shard, std::string_view last_name) {
-  const auto differ = std::mismatch(last_name.begin(), last_name.end(), shard.name.begin(), shard.name.end());
+  const auto differ =
+      std::mismatch(last_name.begin(), last_name.end(), shard.name.begin(), shard.name.end());
   const auto shared = static_cast<size_t>(differ.first - last_name.begin());
   put_varint(out, shared);
   put_text(out, std::string_view(shard.name).substr(shared));
@@ -43,7 +44,8 @@ ManifestShard take_shard(ByteReader& in, std::string_view last_name) {
   const uint64_t files = in.varint();
   shard.files = files >> 1;
   shard.has_files = (files & 1) != 0;
-  if (shard.has_files) shard.file_names.high = in.le<uint64_t>(), shard.file_names.low = in.le<uint64_t>();
+  if (shard.has_files)
+    shard.file_names.high = in.le<uint64_t>(), shard.file_names.low = in.le<uint64_t>();
   shard.part_bytes = in.varint();
   shard.part_checksum = in.le<uint32_t>();
   shard.blocks = in.varint();
@@ -55,14 +57,16 @@ ManifestShard take_shard(ByteReader& in, std::string_view last_name) {
 Status check_blocks(const Manifest& manifest) {
   size_t at = 0;
   for (const ManifestShard& shard : manifest.shards) {
-    if (shard.blocks > manifest.block_samples.size() - at) return corrupt("the manifest lacks blocks");
+    if (shard.blocks > manifest.block_samples.size() - at)
+      return corrupt("the manifest lacks blocks");
     const auto begin = manifest.block_samples.begin() + static_cast<std::ptrdiff_t>(at);
     const auto end = begin + static_cast<std::ptrdiff_t>(shard.blocks);
     if (std::accumulate(begin, end, uint64_t{0}) != shard.samples)
       return corrupt(fmt::format("the blocks of '{}' do not add up in the manifest", shard.name));
     at += shard.blocks;
   }
-  return at == manifest.block_samples.size() ? Status() : corrupt("the manifest has blocks too many");
+  return at == manifest.block_samples.size() ? Status()
+                                             : corrupt("the manifest has blocks too many");
 }
 
 }  // namespace
@@ -94,11 +98,14 @@ std::vector<std::byte> encode_manifest(const Manifest& manifest) {
 }
 
 Result<Manifest> parse_manifest(Bytes bytes) {
-  if (bytes.size() < kFrameBytes || !std::ranges::equal(bytes.first(8), std::as_bytes(std::span(kMagic))))
+  if (bytes.size() < kFrameBytes ||
+      !std::ranges::equal(bytes.first(8), std::as_bytes(std::span(kMagic))))
     return corrupt("not a headrace manifest: wrong magic");
   if (const auto version = load_le<uint32_t>(bytes.subspan(8)); version != kManifestVersion)
-    return unsupported(fmt::format("manifest version {}, this build reads {}", version, kManifestVersion));
-  if (load_le<uint64_t>(bytes.subspan(kCheckedFrom)) != bytes.size()) return corrupt("the manifest is cut short");
+    return unsupported(
+        fmt::format("manifest version {}, this build reads {}", version, kManifestVersion));
+  if (load_le<uint64_t>(bytes.subspan(kCheckedFrom)) != bytes.size())
+    return corrupt("the manifest is cut short");
   if (load_le<uint32_t>(bytes.subspan(12)) != crc32c(bytes.subspan(kCheckedFrom)))
     return corrupt("bad checksum of the manifest");
   ByteReader in(bytes.subspan(kFrameBytes));
@@ -109,12 +116,14 @@ Result<Manifest> parse_manifest(Bytes bytes) {
     const auto kind = in.le<uint8_t>();
     const auto storage = in.le<uint8_t>();
     if (kind > static_cast<uint8_t>(Kind::kArray) || storage > 1) in.fail();
-    manifest.schema.push_back({std::move(name), static_cast<Kind>(kind), static_cast<Storage>(storage)});
+    manifest.schema.push_back(
+        {std::move(name), static_cast<Kind>(kind), static_cast<Storage>(storage)});
   }
   const uint64_t shards = in.count();
   manifest.shards.reserve(shards);
   for (uint64_t i = 0; i < shards && in.ok(); ++i)
-    manifest.shards.push_back(take_shard(in, i == 0 ? std::string_view() : manifest.shards.back().name));
+    manifest.shards.push_back(
+        take_shard(in, i == 0 ? std::string_view() : manifest.shards.back().name));
   const uint64_t blocks = in.count();
   manifest.block_samples.reserve(blocks);
   for (uint64_t i = 0; i < blocks && in.ok(); ++i) {
@@ -149,7 +158,8 @@ std::vector<uint32_t> block_samples(const Part& part) {
   return samples;
 }
 
-Result<std::unique_ptr<IndexWriter>> IndexWriter::create(const std::string& folder, std::string format) {
+Result<std::unique_ptr<IndexWriter>> IndexWriter::create(const std::string& folder,
+                                                         std::string format) {
   HEADRACE_ASSIGN(std::unique_ptr<Sink> parts, file_sink(folder + '/' + std::string(kPartsName)));
   std::unique_ptr<IndexWriter> writer(new IndexWriter(folder, std::move(parts)));
   writer->manifest_.format = std::move(format);
@@ -184,9 +194,12 @@ std::function<Result<PartPointer>(size_t)> part_loader(std::shared_ptr<const Sto
   const std::string path = folder + '/' + std::string(kPartsName);
   return [store = std::move(store), path, where](size_t shard) -> Result<PartPointer> {
     const uint64_t begin = where->begin[shard];
-    HEADRACE_ASSIGN(PartPointer part, Part::open(store, path, begin, where->begin[shard + 1] - begin));
+    HEADRACE_ASSIGN(PartPointer part,
+                    Part::open(store, path, begin, where->begin[shard + 1] - begin));
     if (part->checksum() != where->checksum[shard])
-      return corrupt("the parts of the index do not belong to its manifest").at(begin).in_file(path);
+      return corrupt("the parts of the index do not belong to its manifest")
+          .at(begin)
+          .in_file(path);
     return part;
   };
 }

@@ -33,8 +33,8 @@ inline constexpr std::string_view kManifestName = "headrace.manifest";
 inline constexpr std::string_view kPartsName = "headrace.parts";
 
 struct ManifestShard {
-  std::string name;         // relative to the data set
-  uint64_t bytes = 0;       // 0 where the shard only names files
+  std::string name;    // relative to the data set
+  uint64_t bytes = 0;  // 0 where the shard only names files
   uint64_t samples = 0;
   uint64_t files = 1;
   bool has_files = false;
@@ -67,7 +67,8 @@ class IndexWriter {
   Status finish();
 
  private:
-  IndexWriter(std::string folder, std::unique_ptr<Sink> parts) : folder_(std::move(folder)), parts_(std::move(parts)) {}
+  IndexWriter(std::string folder, std::unique_ptr<Sink> parts)
+      : folder_(std::move(folder)), parts_(std::move(parts)) {}
   const std::string folder_;
   std::unique_ptr<Sink> parts_;
   Manifest manifest_;

@@ -12,10 +12,22 @@ Manifest two_shards() {
   Manifest m;
   m.format = "tar";
   m.schema = {{"jpg", Kind::kJpeg, Storage::kExtent}, {"cls", Kind::kInt, Storage::kInline}};
-  m.shards = {{.name = "train-0.tar", .bytes = 1000, .samples = 7, .part_bytes = 90, .part_checksum = 5, .blocks = 2,
+  m.shards = {{.name = "train-0.tar",
+               .bytes = 1000,
+               .samples = 7,
+               .part_bytes = 90,
+               .part_checksum = 5,
+               .blocks = 2,
                .block_bytes = 900},
-              {.name = "train-1.tar", .samples = 3, .files = 3, .has_files = true, .file_names = {1, 2},
-               .part_bytes = 80, .part_checksum = 6, .blocks = 1, .block_bytes = 300}};
+              {.name = "train-1.tar",
+               .samples = 3,
+               .files = 3,
+               .has_files = true,
+               .file_names = {1, 2},
+               .part_bytes = 80,
+               .part_checksum = 6,
+               .blocks = 1,
+               .block_bytes = 300}};
   m.block_samples = {4, 3, 3};
   return m;
 }
@@ -34,7 +46,8 @@ TEST(Manifest, reads_back_what_it_wrote) {
 
 TEST(Manifest, every_cut_and_every_flip_is_an_error) {
   std::vector<std::byte> bytes = encode_manifest(two_shards());
-  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(parse_manifest(Bytes(bytes).first(n)).ok()) << n;
+  for (size_t n = 0; n < bytes.size(); ++n)
+    EXPECT_FALSE(parse_manifest(Bytes(bytes).first(n)).ok()) << n;
   for (std::byte& b : bytes) {
     b ^= std::byte{4};
     EXPECT_FALSE(parse_manifest(bytes).ok());

@@ -17,8 +17,10 @@ constexpr uint64_t kFirstRead = uint64_t{64} << 10;  // holds the head of 300,00
 Status check_frame(const PartFrame& frame, uint64_t length) {
   if (frame.magic != kPartMagic) return corrupt("not a headrace index: wrong magic");
   if (frame.version != kPartVersion)
-    return unsupported(fmt::format("index version {}, this build reads {}", frame.version, kPartVersion));
-  if (frame.total_bytes != length || frame.head_bytes < sizeof(PartFrame) || frame.head_bytes > length)
+    return unsupported(
+        fmt::format("index version {}, this build reads {}", frame.version, kPartVersion));
+  if (frame.total_bytes != length || frame.head_bytes < sizeof(PartFrame) ||
+      frame.head_bytes > length)
     return corrupt("the index is cut short or too long");
   return {};
 }
@@ -27,7 +29,8 @@ Status check_frame(const PartFrame& frame, uint64_t length) {
 
 Status Part::parse_head(Bytes head) {
   const auto frame = load_le<PartFrame>(head);
-  if (crc32c(head.subspan(kCheckedFrom)) != frame.crc) return corrupt("bad checksum of the index' head");
+  if (crc32c(head.subspan(kCheckedFrom)) != frame.crc)
+    return corrupt("bad checksum of the index' head");
   uint64_t taken = 0;
   HEADRACE_ASSIGN(head_, take_head(head.subspan(sizeof(PartFrame)), taken));
   head_bytes_ = frame.head_bytes;
@@ -36,14 +39,16 @@ Status Part::parse_head(Bytes head) {
   directory_at_ = sizeof(PartFrame) + taken;
   // Divided, not multiplied: the counts are from the file.
   const uint64_t room = (head_bytes_ - directory_at_) / kEntryBytes;
-  if (groups() > room || path_groups() > room || directory_size() * kEntryBytes != head_bytes_ - directory_at_)
+  if (groups() > room || path_groups() > room ||
+      directory_size() * kEntryBytes != head_bytes_ - directory_at_)
     return corrupt("the directory of the index has another size than its counts");
   return check_directory();
 }
 
 Status Part::check_directory() const {
   for (uint64_t at = 0; at < directory_size(); ++at)
-    if (group_offset(at) > group_offset(at + 1)) return corrupt("the directory of the index is out of order");
+    if (group_offset(at) > group_offset(at + 1))
+      return corrupt("the directory of the index is out of order");
   return {};
 }
 
@@ -62,15 +67,17 @@ Result<PartPointer> Part::parse(Buffer bytes) {
   HEADRACE_TRY(part->parse_head(part->memory_.bytes().first(frame.head_bytes)));
   for (uint64_t at = 0; at < part->directory_size(); ++at) {
     const uint64_t begin = part->group_offset(at);
-    const Bytes group = part->memory_.bytes().subspan(part->head_bytes_ + begin, part->group_offset(at + 1) - begin);
+    const Bytes group = part->memory_.bytes().subspan(part->head_bytes_ + begin,
+                                                      part->group_offset(at + 1) - begin);
     const Bytes entry = part->memory_.bytes().subspan(part->directory_at_ + at * kEntryBytes);
-    if (crc32c(group) != load_le<uint32_t>(entry.subspan(8))) return corrupt("bad checksum in the index");
+    if (crc32c(group) != load_le<uint32_t>(entry.subspan(8)))
+      return corrupt("bad checksum in the index");
   }
   return PartPointer(std::move(part));
 }
 
-Result<PartPointer> Part::open(std::shared_ptr<const Store> store, std::string path,
-                                               uint64_t base, uint64_t length) {
+Result<PartPointer> Part::open(std::shared_ptr<const Store> store, std::string path, uint64_t base,
+                               uint64_t length) {
   if (length < sizeof(PartFrame)) return corrupt("the index is cut short").in_file(path);
   std::shared_ptr<Part> part(new Part);
   HEADRACE_TRY(store->read_at(path, base, std::min(length, kFirstRead), part->memory_));

@@ -9,7 +9,7 @@
 //   | magic | version | crc32c  | head bytes | total bytes | head    | sample   | path  | groups, |
 //   | 8     | u32     | [16, h) | u64 = h    | u64         | fields  | dir.     | dir.  | packed  |
 //   +-------+---------+---------+------------+-------------+- - - - -+- - - - - +- - - -+- - - - -+
-//                                                                                       h         total
+//                                                                                       h total
 //   directory entry, one per 64 samples and one per 64 paths:
 //   +-----------------+----------------+
 //   | u64 offset - h  | crc32c of it   |     a group ends where the next begins
@@ -67,26 +67,26 @@ struct PartHead {
   bool has_files = false;     // values lie in files of a table; else in the shard itself
   bool whole_files = false;   // each value is all of its file
   bool has_openings = false;  // some units open only as a whole
-  uint64_t align = 1;        // an extent is expected at round_up(end of the last, align) + gap
+  uint64_t align = 1;         // an extent is expected at round_up(end of the last, align) + gap
   uint64_t gap = 0;
   uint64_t samples = 0;
   uint64_t files = 0;
   std::vector<std::vector<uint32_t>> shapes = {};  // values per field of the common samples
   std::vector<PartBlock> blocks = {};
-  Hash128 names = {};                      // of all paths, where there are files
-  std::vector<std::string> classes = {};   // names of the class numbers, where there are some
-  std::vector<std::string> notices = {};   // what a user should hear about this shard
+  Hash128 names = {};                     // of all paths, where there are files
+  std::vector<std::string> classes = {};  // names of the class numbers, where there are some
+  std::vector<std::string> notices = {};  // what a user should hear about this shard
 };
 
 // One value of one field of one sample, unpacked.
 struct PartValue {
-  uint64_t offset = 0;   // in the file; of an inline value: in PartGroup::inline_bytes
-  uint64_t stored = 0;   // kWholeFile: all of the file
+  uint64_t offset = 0;  // in the file; of an inline value: in PartGroup::inline_bytes
+  uint64_t stored = 0;  // kWholeFile: all of the file
   uint64_t decoded = 0;
-  uint64_t begin = 0;             // of the value in its opened unit
-  uint64_t length = kWholeFile;   // kWholeFile: to the end of it
+  uint64_t begin = 0;            // of the value in its opened unit
+  uint64_t length = kWholeFile;  // kWholeFile: to the end of it
   uint32_t opening = 0;
-  uint32_t file = 0;     // of the part's table; 0 where the shard is the file
+  uint32_t file = 0;  // of the part's table; 0 where the shard is the file
 };
 
 // 64 samples, unpacked.  Refilled: keeps its memory.
@@ -134,7 +134,7 @@ class Part {
   uint64_t group_offset(uint64_t at) const;
 
   PartHead head_;
-  Buffer memory_;             // all of it, or the head
+  Buffer memory_;  // all of it, or the head
   uint64_t head_bytes_ = 0;
   uint64_t total_bytes_ = 0;
   uint64_t directory_at_ = 0;

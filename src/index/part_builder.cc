@@ -128,7 +128,8 @@ void PartBuilder::put_value(const Pending& pending) {
 
 void PartBuilder::count_into_block(uint64_t bytes) {
   std::vector<PartBlock>& blocks = head_.blocks;
-  if (blocks.empty() || blocks.back().bytes >= kBlockBytes || blocks.back().samples == kMaxBlockSamples)
+  if (blocks.empty() || blocks.back().bytes >= kBlockBytes ||
+      blocks.back().samples == kMaxBlockSamples)
     blocks.push_back({});
   ++blocks.back().samples;
   blocks.back().bytes += bytes;
@@ -167,9 +168,9 @@ void PartBuilder::put_shape(ByteVector& out, uint32_t shape,
 void PartBuilder::end_group() {
   if (rows_.empty()) return;
   const uint32_t common = rows_.front().shape;
-  const bool uniform = common != 0 && std::all_of(rows_.begin(), rows_.end(), [common](const Row& row) {
-                         return row.shape == common;
-                       });
+  const bool uniform =
+      common != 0 && std::all_of(rows_.begin(), rows_.end(),
+                                 [common](const Row& row) { return row.shape == common; });
   ByteVector values;
   put_varint(values, uniform ? common : 0);
   for (const Row& row : rows_) {
@@ -202,11 +203,13 @@ Result<PartPointer> PartBuilder::finish() {
   end_group();
   end_path_group();
   if (too_many_fields_)
-    return corrupt(fmt::format("more than {} fields, the last being '{}': a field is what follows the "
-                               "first dot of a name",
-                               kMaxFields, head_.schema.back().name));
+    return corrupt(
+        fmt::format("more than {} fields, the last being '{}': a field is what follows the "
+                    "first dot of a name",
+                    kMaxFields, head_.schema.back().name));
   if (!two_kinds_.empty())
-    return corrupt(fmt::format("'{}' names both a file of a sample and a value beside it", two_kinds_));
+    return corrupt(
+        fmt::format("'{}' names both a file of a sample and a value beside it", two_kinds_));
   if (head_.files > 0) head_.names = names_.finish();
   ByteVector head;
   put_le(head, PartFrame{});

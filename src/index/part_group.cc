@@ -3,9 +3,10 @@
 // How 64 samples are unpacked.  Varints throughout:
 //
 //   group    bytes of values | values | keys
-//   values   s | sample, sample, …     s = 0: each sample starts with its shape; else all have shape s-1
-//   shape    k+1: shape k of the head;  0, n, count … : values of each of the first n fields
-//   value    inline int: zigzag(difference to the field's last);  float: 8 bytes;  else length, bytes
+//   values   s | sample, sample, …     s = 0: each sample starts with its shape; else all have
+//   shape s-1 shape    k+1: shape k of the head;  0, n, count … : values of each of the first n
+//   fields value    inline int: zigzag(difference to the field's last);  float: 8 bytes;  else
+//   length, bytes
 //            in a file table: zigzag(file - (last file + 1)), and nothing more if files are whole
 //            extent: zigzag(offset - expected), length
 //            with openings: opening, and if not 0: decoded bytes, begin, length + 1 (0: to the end)
@@ -111,7 +112,8 @@ class Unpacker {
   }
 
   void range(PartValue& value) {
-    const uint64_t expected = (cursor_.end + head_.align - 1) / head_.align * head_.align + head_.gap;
+    const uint64_t expected =
+        (cursor_.end + head_.align - 1) / head_.align * head_.align + head_.gap;
     value.offset = expected + static_cast<uint64_t>(in_.signed_varint());
     value.stored = in_.varint();
     // Checked without adding.  An extent that leaves the shard would be a wrong index; where

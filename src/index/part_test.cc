@@ -20,7 +20,11 @@ Buffer copy(Bytes bytes) {
 
 // A tar-like part: two extents and a key a sample, some with a field missing, some with many.
 PartPointer extents_part(uint64_t samples, bool odd_shapes) {
-  PartBuilder part({.format = "tar", .shard_bytes = uint64_t{1} << 40, .modified_ns = 7, .align = 512, .gap = 512});
+  PartBuilder part({.format = "tar",
+                    .shard_bytes = uint64_t{1} << 40,
+                    .modified_ns = 7,
+                    .align = 512,
+                    .gap = 512});
   const uint32_t jpg = part.field("jpg");
   const uint32_t cls = part.field("cls");
   uint64_t at = 512;
@@ -76,7 +80,8 @@ TEST(Part, gives_back_inline_values_and_paths) {
   const int64_t extremes[] = {0, -1, INT64_MAX, INT64_MIN, 42};
   for (size_t s = 0; s < 100; ++s) {
     part.add_int(cls, extremes[s % 5]);
-    part.add_whole_file(jpg, part.add_file("class" + std::to_string(s / 10) + "/im.age" + std::to_string(s) + ".jpg"));
+    part.add_whole_file(jpg, part.add_file("class" + std::to_string(s / 10) + "/im.age" +
+                                           std::to_string(s) + ".jpg"));
     part.add_float(score, 0.5 * static_cast<double>(s));
     if (s % 2 == 0) part.add_bytes(text, as_bytes("a text"));
     part.end_sample();
@@ -106,7 +111,9 @@ TEST(Part, gives_back_inline_values_and_paths) {
 TEST(Part, gives_back_units_that_open_as_a_whole) {
   PartBuilder part({.format = "x", .has_openings = true});
   const uint32_t field = part.field("f");
-  part.add_extent(field, {.offset = 100, .stored = 50, .decoded = 400, .begin = 10, .length = 20, .opening = 3});
+  part.add_extent(
+      field,
+      {.offset = 100, .stored = 50, .decoded = 400, .begin = 10, .length = 20, .opening = 3});
   part.add_extent(field, {.offset = 100, .stored = 50, .decoded = 400, .begin = 30, .opening = 3});
   part.add_extent(field, {.offset = 7, .stored = 8});
   part.end_sample("k");
@@ -167,7 +174,8 @@ TEST(Part, read_by_groups_equals_read_whole) {
 
 TEST(Part, every_cut_is_an_error) {
   const PartPointer part = extents_part(130, true);
-  for (size_t n = 0; n < part->bytes().size(); ++n) EXPECT_FALSE(Part::parse(copy(part->bytes().first(n))).ok()) << n;
+  for (size_t n = 0; n < part->bytes().size(); ++n)
+    EXPECT_FALSE(Part::parse(copy(part->bytes().first(n))).ok()) << n;
 }
 
 TEST(Part, every_flipped_bit_is_an_error) {

@@ -19,11 +19,11 @@ struct Row {
 // What extensions mean by themselves; every other one is bytes.  The integers and
 // texts are those that WebDataset decodes by default.
 constexpr Row kExtensions[] = {
-    {"jpg", Kind::kJpeg},       {"jpeg", Kind::kJpeg},   {"png", Kind::kPng},
-    {"webp", Kind::kWebp},      {"npy", Kind::kNpy},     {"json", Kind::kJson},
-    {"jsn", Kind::kJson},       {"txt", Kind::kText},    {"text", Kind::kText},
+    {"jpg", Kind::kJpeg},        {"jpeg", Kind::kJpeg},    {"png", Kind::kPng},
+    {"webp", Kind::kWebp},       {"npy", Kind::kNpy},      {"json", Kind::kJson},
+    {"jsn", Kind::kJson},        {"txt", Kind::kText},     {"text", Kind::kText},
     {"transcript", Kind::kText}, {"caption", Kind::kText}, {"cls", Kind::kInt},
-    {"cls2", Kind::kInt},       {"index", Kind::kInt},   {"inx", Kind::kInt},
+    {"cls2", Kind::kInt},        {"index", Kind::kInt},    {"inx", Kind::kInt},
     {"count", Kind::kInt},
 };
 

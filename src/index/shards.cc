@@ -8,7 +8,8 @@
 namespace headrace {
 namespace {
 
-// The last of ascending starts that is not above `at`; empty shards share their start with the next.
+// The last of ascending starts that is not above `at`; empty shards share their start with the
+// next.
 size_t shard_of(const std::vector<uint64_t>& first, uint64_t at) {
   return static_cast<size_t>(std::upper_bound(first.begin(), first.end(), at) - first.begin()) - 1;
 }
@@ -25,6 +26,7 @@ Status ShardTable::add(const ShardRow& row) {
   names_.add(row.name);
   places_.add(row.place);
   bytes_.push_back(row.bytes);
+  has_files_.push_back(row.has_files);
   first_sample_.push_back(first_sample_.back() + row.samples);
   first_file_.push_back(first_file_.back() + row.files);
   blocks_.samples.insert(blocks_.samples.end(), row.block_samples.begin(), row.block_samples.end());
@@ -34,14 +36,18 @@ Status ShardTable::add(const ShardRow& row) {
   return {};
 }
 
-size_t ShardTable::shard_of_sample(uint64_t sample) const { return shard_of(first_sample_, sample); }
+size_t ShardTable::shard_of_sample(uint64_t sample) const {
+  return shard_of(first_sample_, sample);
+}
 
-size_t ShardTable::shard_of_file(uint64_t file) const { return shard_of(first_file_, file); }
+size_t ShardTable::shard_of_file(uint64_t file) const {
+  return shard_of(first_file_, file);
+}
 
 Status merge_schema(const Schema& shard, Schema& all) {
   for (const Field& field : shard) {
-    const auto known = std::find_if(all.begin(), all.end(),
-                                    [&field](const Field& other) { return other.name == field.name; });
+    const auto known = std::find_if(
+        all.begin(), all.end(), [&field](const Field& other) { return other.name == field.name; });
     if (known == all.end())
       all.push_back(field);
     else if (*known != field)

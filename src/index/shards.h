@@ -24,6 +24,7 @@ struct ShardRow {
   uint64_t bytes = 0;      // 0 where the shard only names files
   uint64_t samples = 0;
   uint64_t files = 1;      // 1 where the shard is the file
+  bool has_files = false;  // it names files; `place` is their root
   Hash128 file_names = {};
   std::span<const uint32_t> block_samples;
   uint64_t block_bytes = 0;  // of all its blocks
@@ -45,6 +46,7 @@ class ShardTable {
   uint64_t samples(size_t shard) const { return first_sample_[shard + 1] - first_sample_[shard]; }
   uint64_t first_sample(size_t shard) const { return first_sample_[shard]; }
   uint64_t first_file(size_t shard) const { return first_file_[shard]; }
+  bool has_files(size_t shard) const { return has_files_[shard]; }
   // Precondition: there is such a sample, or file.
   size_t shard_of_sample(uint64_t sample) const;
   size_t shard_of_file(uint64_t file) const;
@@ -56,6 +58,7 @@ class ShardTable {
   std::vector<uint64_t> bytes_;
   std::vector<uint64_t> first_sample_{0};
   std::vector<uint64_t> first_file_{0};
+  std::vector<bool> has_files_;
   Blocks blocks_;
   Hasher hasher_;
 };

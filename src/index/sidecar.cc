@@ -10,7 +10,8 @@ namespace headrace {
 bool is_current(const Part& part, const FileInfo& shard, const Store& store) {
   const PartHead& head = part.head();
   if (!shard.is_folder)
-    return head.folders.empty() && head.shard_bytes == shard.bytes && head.modified_ns == shard.modified_ns;
+    return head.folders.empty() && head.shard_bytes == shard.bytes &&
+           head.modified_ns == shard.modified_ns;
   if (head.folders.empty()) return false;
   return std::all_of(head.folders.begin(), head.folders.end(), [&](const FolderStamp& folder) {
     const Result<FileInfo> now =
@@ -29,7 +30,8 @@ Result<PartPointer> read_sidecar(std::shared_ptr<const Store> store, const std::
   } else {
     HEADRACE_ASSIGN(part, Part::open(store, path, 0, info.bytes));
   }
-  if (!is_current(*part, shard, *store)) return not_found("the shard has changed since it was indexed");
+  if (!is_current(*part, shard, *store))
+    return not_found("the shard has changed since it was indexed");
   return part;
 }
 

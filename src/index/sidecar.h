@@ -16,7 +16,9 @@ namespace headrace {
 
 inline constexpr std::string_view kSidecarSuffix = ".hridx";
 
-inline std::string sidecar_path(const std::string& shard) { return shard + std::string(kSidecarSuffix); }
+inline std::string sidecar_path(const std::string& shard) {
+  return shard + std::string(kSidecarSuffix);
+}
 
 // Whether the part still describes the shard.
 bool is_current(const Part& part, const FileInfo& shard, const Store& store);

@@ -29,8 +29,8 @@ namespace headrace {
 
 // What is fetched and opened once.  Two units are the same when file, offset and opening are.
 struct Unit {
-  uint32_t file = 0;           // of Source::file_path()
-  uint32_t opening = 0;        // 0: the stored bytes are the value; else open_unit() knows what
+  uint32_t file = 0;     // of Source::file_path()
+  uint32_t opening = 0;  // 0: the stored bytes are the value; else open_unit() knows what
   uint64_t offset = 0;
   uint64_t stored_bytes = 0;   // kWholeFile where the index holds no sizes (plain files)
   uint64_t decoded_bytes = 0;  // equal to stored_bytes when opening is 0
@@ -41,18 +41,18 @@ inline constexpr uint32_t kInlineUnit = ~uint32_t{0};
 
 // A part of an opened unit, or of Request::inline_bytes when unit is kInlineUnit.
 struct Piece {
-  uint32_t unit = 0;              // index into Request::units
+  uint32_t unit = 0;  // index into Request::units
   uint64_t begin = 0;
-  uint64_t length = kWholeFile;   // kWholeFile: to the end of the unit
+  uint64_t length = kWholeFile;  // kWholeFile: to the end of the unit
 };
 
 // What the wanted fields of one sample need.  Cleared and refilled: keeps its memory.
 struct Request {
   std::vector<Unit> units;
-  std::vector<Piece> pieces;           // grouped by wanted field, in order
-  std::vector<uint32_t> first_piece;   // field f has pieces [first_piece[f], first_piece[f+1])
+  std::vector<Piece> pieces;          // grouped by wanted field, in order
+  std::vector<uint32_t> first_piece;  // field f has pieces [first_piece[f], first_piece[f+1])
   std::vector<std::byte> inline_bytes;
-  std::string key;                     // filled when the key is wanted
+  std::string key;  // filled when the key is wanted
 
   void clear() {
     units.clear();
@@ -83,8 +83,8 @@ class Source {
   // Evaluated before any I/O.  `fields` are indexes into schema(); a field the sample
   // lacks gets no pieces.  `draws` names the sample's randomness for requests that
   // depend on it (random patches).
-  virtual Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws,
-                       bool want_key, Request& out) const = 0;
+  virtual Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
+                       Request& out) const = 0;
 
   // The stored bytes of the block a sample lies in, as one unit with opening 0: what is read
   // at once where the store prefers runs.  False where the format has no such run.

@@ -24,9 +24,13 @@ inline void put_varint(ByteVector& out, uint64_t v) {
 inline uint64_t zigzag(int64_t v) {
   return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63);
 }
-inline int64_t unzigzag(uint64_t v) { return static_cast<int64_t>((v >> 1) ^ (0 - (v & 1))); }
+inline int64_t unzigzag(uint64_t v) {
+  return static_cast<int64_t>((v >> 1) ^ (0 - (v & 1)));
+}
 
-inline void put_bytes(ByteVector& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
+inline void put_bytes(ByteVector& out, Bytes b) {
+  out.insert(out.end(), b.begin(), b.end());
+}
 inline void put_text(ByteVector& out, std::string_view s) {
   put_varint(out, s.size());
   put_bytes(out, as_bytes(s));
@@ -48,7 +52,8 @@ class ByteReader {
   size_t left() const { return static_cast<size_t>(end_ - at_); }
 
   uint64_t varint() {
-    if (at_ != end_ && (*at_ & std::byte{0x80}) == std::byte{0}) return static_cast<uint64_t>(*at_++);
+    if (at_ != end_ && (*at_ & std::byte{0x80}) == std::byte{0})
+      return static_cast<uint64_t>(*at_++);
     return long_varint();
   }
   int64_t signed_varint() { return unzigzag(varint()); }

@@ -25,8 +25,8 @@ Blocks blocks_of(const Blocks& base, uint64_t base_size, uint64_t size) {
   const uint64_t mean = std::max<uint64_t>(1, base_size / std::max<size_t>(1, base.samples.size()));
   for (uint64_t at = 0; at < size; at += mean)
     blocks.samples.push_back(static_cast<uint32_t>(std::min(mean, size - at)));
-  blocks.bytes = static_cast<uint64_t>(static_cast<double>(base.bytes) / static_cast<double>(base_size) *
-                                       static_cast<double>(size));
+  blocks.bytes = static_cast<uint64_t>(static_cast<double>(base.bytes) /
+                                       static_cast<double>(base_size) * static_cast<double>(size));
   return blocks;
 }
 
@@ -78,7 +78,8 @@ Result<std::shared_ptr<const Source>> make_view(std::shared_ptr<const Source> ba
     for (uint64_t& sample : samples) sample = view->base_sample(sample);
     base = view->base();
   }
-  return std::shared_ptr<const Source>(std::make_shared<const View>(std::move(base), std::move(samples)));
+  return std::shared_ptr<const Source>(
+      std::make_shared<const View>(std::move(base), std::move(samples)));
 }
 
 Result<std::shared_ptr<const Source>> make_slice(std::shared_ptr<const Source> base, int64_t begin,

@@ -16,7 +16,9 @@
 namespace headrace {
 namespace {
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 // Takes `expected` off the front.
 bool take(std::string_view& text, std::string_view expected) {
@@ -34,17 +36,20 @@ bool take_number(std::string_view& text, T& out, int base) {
 
 // A file name of ours in a folder that we pack into.
 bool is_packs(std::string_view name) {
-  return name == kPackManifest || name == kUnfinishedName || is_temporary_name(name) || name.starts_with("shard-");
+  return name == kPackManifest || name == kUnfinishedName || is_temporary_name(name) ||
+         name.starts_with("shard-");
 }
 
 Status foreign(const std::string& folder, std::string_view what) {
-  return invalid(fmt::format("the folder is not empty: '{}' is there; give a new one", what)).in_file(folder);
+  return invalid(fmt::format("the folder is not empty: '{}' is there; give a new one", what))
+      .in_file(folder);
 }
 
 Status append_line(const std::string& path, const std::string& line) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return from_errno(errno, "open").in_file(path);
-  const bool failed = ::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()) || ::fsync(fd) != 0;
+  const bool failed = ::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()) ||
+                      ::fsync(fd) != 0;
   const int error = errno;
   ::close(fd);
   return failed ? from_errno(error, "write").in_file(path) : Status();
@@ -53,8 +58,8 @@ Status append_line(const std::string& path, const std::string& line) {
 }  // namespace
 
 std::string shard_line(const PackedShard& shard) {
-  return fmt::format(R"({{"name": "{}", "samples": {}, "bytes": {}, "crc32c": "{:08x}"}})", shard.name, shard.samples,
-                     shard.bytes, shard.crc32c);
+  return fmt::format(R"({{"name": "{}", "samples": {}, "bytes": {}, "crc32c": "{:08x}"}})",
+                     shard.name, shard.samples, shard.bytes, shard.crc32c);
 }
 
 std::optional<PackedShard> parse_shard_line(std::string_view line) {
@@ -62,9 +67,9 @@ std::optional<PackedShard> parse_shard_line(std::string_view line) {
   if (!take(line, R"({"name": ")")) return {};
   shard.name = line.substr(0, line.find('"'));
   line.remove_prefix(shard.name.size());
-  if (!take(line, R"(", "samples": )") || !take_number(line, shard.samples, 10) || !take(line, R"(, "bytes": )") ||
-      !take_number(line, shard.bytes, 10) || !take(line, R"(, "crc32c": ")") || !take_number(line, shard.crc32c, 16) ||
-      !take(line, "\"}"))
+  if (!take(line, R"(", "samples": )") || !take_number(line, shard.samples, 10) ||
+      !take(line, R"(, "bytes": )") || !take_number(line, shard.bytes, 10) ||
+      !take(line, R"(, "crc32c": ")") || !take_number(line, shard.crc32c, 16) || !take(line, "\"}"))
     return {};
   return shard;
 }
@@ -97,13 +102,15 @@ Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::stri
   if (record.empty()) {
     for (const FileInfo& entry : entries)
       if (!is_temporary_name(base_name(entry.path))) return foreign(folder, base_name(entry.path));
-    HEADRACE_TRY(write_file(folder + '/' + std::string(kUnfinishedName), as_bytes(journal.head_ + '\n')));
+    HEADRACE_TRY(
+        write_file(folder + '/' + std::string(kUnfinishedName), as_bytes(journal.head_ + '\n')));
     return journal;
   }
   HEADRACE_ASSIGN(const Buffer bytes, store->read_all(record));
   const std::string text(as_text(bytes.bytes()));
   if (text.substr(0, text.find('\n')) != journal.head_)
-    return invalid(fmt::format("the folder holds another pack ({} does not say {}): other data or other options; "
+    return invalid(fmt::format("the folder holds another pack ({} does not say {}): other data or "
+                               "other options; "
                                "give a new folder",
                                base_name(record), plan.hex()))
         .in_file(folder);

@@ -51,7 +51,8 @@ class Journal {
   Status finish(const std::vector<PackedShard>& shards);
 
  private:
-  Journal(std::string folder, std::string head) : folder_(std::move(folder)), head_(std::move(head)) {}
+  Journal(std::string folder, std::string head)
+      : folder_(std::move(folder)), head_(std::move(head)) {}
   Status read_lines(const std::string& text);
 
   std::string folder_;

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
 #include "base/crc32c.h"
+#include "base/machine.h"
 #include "format/expand.h"
 #include "format/index_places.h"
 #include "format/parallel.h"
@@ -27,7 +27,8 @@ constexpr uint64_t kProgressEvery = 64;  // samples
 // Passes bytes on, and keeps their count and checksum.  One thread at a time.
 class CheckedSink final : public Sink {
  public:
-  CheckedSink(std::unique_ptr<Sink> inner, PackedShard& shard) : inner_(std::move(inner)), shard_(shard) {}
+  CheckedSink(std::unique_ptr<Sink> inner, PackedShard& shard)
+      : inner_(std::move(inner)), shard_(shard) {}
   Status append(Bytes data) override {
     shard_.crc32c = crc32c(data, shard_.crc32c);
     shard_.bytes += data.size();
@@ -57,19 +58,23 @@ Result<uint64_t> count_shards(const Source& source, const PackOptions& options) 
   const uint64_t step = uint64_t{options.for_ranks} * options.for_workers;
   uint64_t shards = options.shards;
   if (shards == 0) {
-    shards = std::max<uint64_t>(1, (source.blocks().bytes + options.shard_bytes - 1) / options.shard_bytes);
+    shards = std::max<uint64_t>(
+        1, (source.blocks().bytes + options.shard_bytes - 1) / options.shard_bytes);
     shards = (shards + step - 1) / step * step;
     if (shards > source.size()) shards = source.size() / step * step;
   }
   if (shards % step != 0)
-    return invalid(fmt::format("{} shards cannot be shared evenly by {} ranks of {} workers: give a multiple of {}", shards,
-                               options.for_ranks, options.for_workers, step));
+    return invalid(fmt::format(
+        "{} shards cannot be shared evenly by {} ranks of {} workers: give a multiple of {}",
+        shards, options.for_ranks, options.for_workers, step));
   if (shards == 0 || shards > source.size())
-    return invalid(fmt::format("{} samples are too few for {} shards", source.size(), std::max(shards, step)));
+    return invalid(
+        fmt::format("{} samples are too few for {} shards", source.size(), std::max(shards, step)));
   return shards;
 }
 
-Result<std::vector<uint32_t>> wanted_fields(const Schema& schema, const std::vector<std::string>& names) {
+Result<std::vector<uint32_t>> wanted_fields(const Schema& schema,
+                                            const std::vector<std::string>& names) {
   std::vector<uint32_t> fields;
   std::string known;
   for (uint32_t f = 0; f < schema.size(); ++f) {
@@ -77,8 +82,10 @@ Result<std::vector<uint32_t>> wanted_fields(const Schema& schema, const std::vec
     known.append(known.empty() ? "" : ", ").append(schema[f].name);
   }
   for (const std::string& name : names) {
-    const auto it = std::find_if(schema.begin(), schema.end(), [&name](const Field& f) { return f.name == name; });
-    if (it == schema.end()) return invalid(fmt::format("no field named '{}'; there are: {}", name, known));
+    const auto it = std::find_if(schema.begin(), schema.end(),
+                                 [&name](const Field& f) { return f.name == name; });
+    if (it == schema.end())
+      return invalid(fmt::format("no field named '{}'; there are: {}", name, known));
     fields.push_back(static_cast<uint32_t>(it - schema.begin()));
   }
   return fields;
@@ -87,10 +94,16 @@ Result<std::vector<uint32_t>> wanted_fields(const Schema& schema, const std::vec
 // Thread-safe: shards are written in parallel.
 class Packer {
  public:
-  Packer(const Source& source, std::vector<uint32_t> fields, const Format& format, const Layout& layout,
-         std::string folder, const PackOptions& options)
-      : source_(source), fields_(std::move(fields)), format_(format), layout_(layout), folder_(std::move(folder)),
-        options_(options), store_(local_store()), shards_(layout.shards) {
+  Packer(const Source& source, std::vector<uint32_t> fields, const Format& format,
+         const Layout& layout, std::string folder, const PackOptions& options)
+      : source_(source),
+        fields_(std::move(fields)),
+        format_(format),
+        layout_(layout),
+        folder_(std::move(folder)),
+        options_(options),
+        store_(local_store()),
+        shards_(layout.shards) {
     progress_.samples = layout.samples;
     progress_.shards = layout.shards;
   }
@@ -99,7 +112,12 @@ class Packer {
   Hash128 plan() const {
     Hasher hasher;
     const Hash128 data = source_.fingerprint();
-    hasher.add("pack").add(kPackVersion).add(data.high).add(data.low).add(format_.name).add(layout_.shards);
+    hasher.add("pack")
+        .add(kPackVersion)
+        .add(data.high)
+        .add(data.low)
+        .add(format_.name)
+        .add(layout_.shards);
     hasher.add(uint64_t{layout_.keep_order}).add(layout_.keep_order ? 0 : options_.seed);
     for (const uint32_t f : fields_) hasher.add(source_.schema()[f].name);
     return hasher.finish();
@@ -110,25 +128,32 @@ class Packer {
     PackResult result{.samples = layout_.samples, .shards = layout_.shards};
     for (const PackedShard& done : journal.done()) take_over(done, result);
     if (journal.finished() && result.shards_kept < layout_.shards)
-      return corrupt(fmt::format("the pack was finished, but {} of its {} shards are gone or have other sizes: remove {} "
+      return corrupt(fmt::format("the pack was finished, but {} of its {} shards are gone or have "
+                                 "other sizes: remove {} "
                                  "to write them again",
-                                 layout_.shards - result.shards_kept, layout_.shards, kPackManifest))
+                                 layout_.shards - result.shards_kept, layout_.shards,
+                                 kPackManifest))
           .in_file(folder_);
     result.was_complete = journal.finished();
-    const unsigned threads = options_.threads != 0 ? options_.threads : std::max(1u, std::thread::hardware_concurrency());
-    HEADRACE_TRY(parallel_for(layout_.shards, threads, [&](size_t s) { return finish_shard(s, journal); }));
+    const unsigned threads =
+        options_.threads != 0 ? options_.threads : static_cast<unsigned>(usable_cpus());
+    HEADRACE_TRY(
+        parallel_for(layout_.shards, threads, [&](size_t s) { return finish_shard(s, journal); }));
     if (!journal.finished()) HEADRACE_TRY(journal.finish(shards_));
     for (const PackedShard& shard : shards_) result.bytes += shard.bytes;
     return result;
   }
 
  private:
-  std::string shard_name(uint64_t shard) const { return fmt::format("shard-{:06}{}", shard, format_.suffixes[0]); }
+  std::string shard_name(uint64_t shard) const {
+    return fmt::format("shard-{:06}{}", shard, format_.suffixes[0]);
+  }
   std::string shard_path(uint64_t shard) const { return folder_ + '/' + shard_name(shard); }
 
   std::string head() const {
-    return fmt::format(R"({{"headrace": 1, "pack": "{}", "format": "{}", "samples": {}, "shards": [)", plan().hex(),
-                       format_.name, layout_.samples);
+    return fmt::format(
+        R"({{"headrace": 1, "pack": "{}", "format": "{}", "samples": {}, "shards": [)",
+        plan().hex(), format_.name, layout_.samples);
   }
 
   void take_over(const PackedShard& done, PackResult& result) {
@@ -163,7 +188,8 @@ class Packer {
     uint64_t reported_bytes = 0;
     uint64_t waiting = 0;
     for (uint64_t p = layout_.begin(s); p < layout_.begin(s + 1); ++p) {
-      if (options_.cancel != nullptr && options_.cancel->load()) return cancelled("packing was cancelled");
+      if (options_.cancel != nullptr && options_.cancel->load())
+        return cancelled("packing was cancelled");
       HEADRACE_ASSIGN(const Record record, reader.read(layout_.keep_order ? p : order.at(p)));
       HEADRACE_TRY(writer->append(record));
       if (++waiting < kProgressEvery && p + 1 < layout_.begin(s + 1)) continue;
@@ -182,7 +208,8 @@ class Packer {
     if (read_sidecar(store_, sidecar_path(info.path), info, ~uint64_t{0}).ok()) return {};
     HEADRACE_ASSIGN(const PartPointer part, format_.index({*store_, info, 1, options_.cancel}));
     if (part->head().samples != shards_[s].samples)
-      return corrupt(fmt::format("{} samples were written, {} are read back", shards_[s].samples, part->head().samples))
+      return corrupt(fmt::format("{} samples were written, {} are read back", shards_[s].samples,
+                                 part->head().samples))
           .in_file(info.path);
     return write_sidecar(sidecar_path(info.path), *part);
   }
@@ -210,14 +237,17 @@ class Packer {
 }  // namespace
 
 Status validate(const PackOptions& options) {
-  if (options.for_ranks == 0 || options.for_workers == 0) return invalid("for_ranks and for_workers must be at least 1");
+  if (options.for_ranks == 0 || options.for_workers == 0)
+    return invalid("for_ranks and for_workers must be at least 1");
   if (options.shard_bytes == 0) return invalid("shard_bytes must be at least 1");
   HEADRACE_ASSIGN(const Format* format, find_format(options.format));
-  if (format->create == nullptr) return unsupported(fmt::format("format '{}' cannot be written", options.format));
+  if (format->create == nullptr)
+    return unsupported(fmt::format("format '{}' cannot be written", options.format));
   return {};
 }
 
-Result<PackResult> pack(const Source& source, const std::string& folder, const PackOptions& options) {
+Result<PackResult> pack(const Source& source, const std::string& folder,
+                        const PackOptions& options) {
   HEADRACE_TRY(validate(options));
   HEADRACE_ASSIGN(const Format* format, find_format(options.format));
   HEADRACE_ASSIGN(const uint64_t shards, count_shards(source, options));

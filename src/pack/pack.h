@@ -5,7 +5,8 @@
 //   DST/shard-000000.tar, shard-000001.tar, …   even: sizes differ by at most one sample
 //   DST/shard-000000.tar.hridx, …               so that loading starts at once
 //   DST/headrace.json                           counts and checksums, written last
-//   DST/headrace.unfinished                     while it is not done: what is; a restart goes on from it
+//   DST/headrace.unfinished                     while it is not done: what is; a restart goes on
+//   from it
 //
 // The same source, fields and options give the same bytes, whatever the threads, the
 // machine, and how often it was killed and started again.
@@ -32,14 +33,14 @@ struct PackProgress {
 
 struct PackOptions {
   std::string format = "tar";
-  uint64_t shards = 0;                            // 0: as many as shard_bytes makes
-  uint64_t shard_bytes = uint64_t{256} << 20;     // about
-  uint32_t for_ranks = 1;                         // the number of shards is a multiple of
-  uint32_t for_workers = 1;                       //   for_ranks * for_workers
-  bool keep_order = false;                        // false: shuffled, so that each shard is like the whole
-  uint64_t seed = 0;                              // of the shuffle
-  unsigned threads = 0;                           // shards written at a time; 0: as many as cores
-  std::vector<std::string> fields = {};           // to write; empty: all
+  uint64_t shards = 0;                         // 0: as many as shard_bytes makes
+  uint64_t shard_bytes = uint64_t{256} << 20;  // about
+  uint32_t for_ranks = 1;                      // the number of shards is a multiple of
+  uint32_t for_workers = 1;                    //   for_ranks * for_workers
+  bool keep_order = false;               // false: shuffled, so that each shard is like the whole
+  uint64_t seed = 0;                     // of the shuffle
+  unsigned threads = 0;                  // shards written at a time; 0: as many as cores
+  std::vector<std::string> fields = {};  // to write; empty: all
   std::function<void(const PackProgress&)> progress = {};  // from any thread, one at a time
   const std::atomic<bool>* cancel = nullptr;
 };
@@ -47,15 +48,16 @@ struct PackOptions {
 struct PackResult {
   uint64_t samples = 0;
   uint64_t shards = 0;
-  uint64_t shards_kept = 0;  // that an earlier run had finished
-  uint64_t bytes = 0;        // of all shards
-  bool was_complete = false; // there was nothing to do
+  uint64_t shards_kept = 0;   // that an earlier run had finished
+  uint64_t bytes = 0;         // of all shards
+  bool was_complete = false;  // there was nothing to do
 };
 
 Status validate(const PackOptions& options);
 
 // `folder` is new, empty, or holds the same pack, finished or not; anything else in it is
 // refused by name.  Waits while another process packs into it.
-Result<PackResult> pack(const Source& source, const std::string& folder, const PackOptions& options = {});
+Result<PackResult> pack(const Source& source, const std::string& folder,
+                        const PackOptions& options = {});
 
 }  // namespace headrace

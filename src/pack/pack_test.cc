@@ -18,7 +18,9 @@
 namespace headrace {
 namespace {
 
-bool says(const Status& status, std::string_view part) { return status.text().find(part) != std::string::npos; }
+bool says(const Status& status, std::string_view part) {
+  return status.text().find(part) != std::string::npos;
+}
 
 std::map<std::string, std::string> files_of(const std::string& folder) {
   std::map<std::string, std::string> out;
@@ -72,7 +74,8 @@ TEST_F(PackTest, each_shuffled_shard_has_every_class) {
   ASSERT_TRUE(pack(*source_, f_ / "out", {.shards = 4}).ok());
   for (int s = 0; s < 4; ++s) {
     std::set<std::string> classes;
-    for (const TestSample& sample : read(f_ / ("out/shard-00000" + std::to_string(s) + ".tar"))) classes.insert(sample.fields.at("cls"));
+    for (const TestSample& sample : read(f_ / ("out/shard-00000" + std::to_string(s) + ".tar")))
+      classes.insert(sample.fields.at("cls"));
     EXPECT_EQ(classes.size(), 5u);
   }
 }
@@ -123,9 +126,11 @@ TEST_F(PackTest, a_finished_pack_with_a_shard_gone_is_an_error) {
 TEST_F(PackTest, goes_on_after_an_error_with_the_same_bytes) {
   ASSERT_TRUE(pack(*source_, f_ / "whole", {.shards = 6}).ok());
   auto store = std::make_shared<FaultStore>(local_store());
-  const auto faulty = open_source({f_ / "data"}, {.store = store, .keep_sidecars = false}).value().source;
+  const auto faulty =
+      open_source({f_ / "data"}, {.store = store, .keep_sidecars = false}).value().source;
   store->add({.fail_read = 50, .and_all_later = true, .code = Code::kUnavailable});
-  EXPECT_EQ(pack(*faulty, f_ / "out", {.shards = 6, .threads = 1}).status().code(), Code::kUnavailable);
+  EXPECT_EQ(pack(*faulty, f_ / "out", {.shards = 6, .threads = 1}).status().code(),
+            Code::kUnavailable);
   EXPECT_TRUE(says(open_source({f_ / "out"}).status(), "not finished"));
   const PackResult rest = pack(*source_, f_ / "out", {.shards = 6}).value();
   EXPECT_EQ(rest.shards_kept, 3u);
@@ -155,14 +160,21 @@ TEST_F(PackTest, killed_at_any_moment_it_ends_with_the_same_bytes) {
 }
 
 TEST_F(PackTest, counts_shards_by_bytes_ranks_and_workers) {
-  EXPECT_EQ(pack(*source_, f_ / "a", {.shard_bytes = uint64_t{1} << 20}).value().shards, 13u);  // 97 nominal 128 KiB
-  EXPECT_EQ(pack(*source_, f_ / "b", {.shard_bytes = uint64_t{1} << 20, .for_ranks = 4, .for_workers = 2}).value().shards, 16u);
-  EXPECT_TRUE(says(pack(*source_, f_ / "c", {.shards = 9, .for_ranks = 4}).status(), "multiple of 4"));
+  EXPECT_EQ(pack(*source_, f_ / "a", {.shard_bytes = uint64_t{1} << 20}).value().shards,
+            13u);  // 97 nominal 128 KiB
+  EXPECT_EQ(
+      pack(*source_, f_ / "b", {.shard_bytes = uint64_t{1} << 20, .for_ranks = 4, .for_workers = 2})
+          .value()
+          .shards,
+      16u);
+  EXPECT_TRUE(
+      says(pack(*source_, f_ / "c", {.shards = 9, .for_ranks = 4}).status(), "multiple of 4"));
   EXPECT_TRUE(says(pack(*source_, f_ / "d", {.shards = 98}).status(), "too few"));
 }
 
 TEST_F(PackTest, writes_only_the_fields_asked_for) {
-  ASSERT_TRUE(pack(*source_, f_ / "out", {.shards = 1, .keep_order = true, .fields = {"cls"}}).ok());
+  ASSERT_TRUE(
+      pack(*source_, f_ / "out", {.shards = 1, .keep_order = true, .fields = {"cls"}}).ok());
   EXPECT_EQ(read(f_ / "out")[0].fields, (std::map<std::string, std::string>{{"cls", "0"}}));
   EXPECT_TRUE(says(pack(*source_, f_ / "x", {.fields = {"label"}}).status(), "jpg, cls"));
 }
@@ -180,7 +192,11 @@ TEST_F(PackTest, formats_that_cannot_be_written_are_refused) {
 TEST_F(PackTest, cancel_stops_and_leaves_it_unfinished) {
   std::atomic<bool> cancel{false};
   const auto stop = [&](const PackProgress& p) { cancel = p.shards_done == 2; };
-  EXPECT_EQ(pack(*source_, f_ / "out", {.shards = 6, .threads = 1, .progress = stop, .cancel = &cancel}).status().code(), Code::kCancelled);
+  EXPECT_EQ(
+      pack(*source_, f_ / "out", {.shards = 6, .threads = 1, .progress = stop, .cancel = &cancel})
+          .status()
+          .code(),
+      Code::kCancelled);
   cancel = false;
   EXPECT_EQ(pack(*source_, f_ / "out", {.shards = 6}).value().shards_kept, 2u);
 }
@@ -189,7 +205,8 @@ TEST(Journal, lines_read_back) {
   const PackedShard shard{"shard-000007.tar", 12, 34567, 0x00c0ffee};
   EXPECT_EQ(parse_shard_line(shard_line(shard)), shard);
   const std::string line = shard_line(shard);
-  for (size_t n = 0; n < line.size(); ++n) EXPECT_FALSE(parse_shard_line(line.substr(0, n)).has_value()) << n;
+  for (size_t n = 0; n < line.size(); ++n)
+    EXPECT_FALSE(parse_shard_line(line.substr(0, n)).has_value()) << n;
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ Status SampleReader::read_units() {
 }
 
 Bytes SampleReader::bytes_of(const Piece& piece) const {
-  if (piece.unit == kInlineUnit) return Bytes(request_.inline_bytes).subspan(piece.begin, piece.length);
+  if (piece.unit == kInlineUnit)
+    return Bytes(request_.inline_bytes).subspan(piece.begin, piece.length);
   const bool opened = request_.units[piece.unit].opening != 0;
   const Bytes all = (opened ? opened_ : stored_)[piece.unit].bytes();
   const Bytes from = all.subspan(std::min<uint64_t>(piece.begin, all.size()));

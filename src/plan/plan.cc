@@ -65,6 +65,7 @@ Result<PlanState> state_of(const std::vector<PlanSource>& sources, const PlanOpt
   PlanState state{.fingerprint = fingerprint_of(sources), .seed = options.seed};
   state.reassign_every = options.reassign_every;
   std::vector<SourceSize> sizes;
+  sizes.reserve(sources.size());
   for (const PlanSource& s : sources) {
     sizes.push_back({s.tree->samples(), s.tree->filled_blocks(), s.bytes});
   }
@@ -167,22 +168,22 @@ Order& Plan::order_of(uint32_t source, uint64_t epoch) {
   return *kept.front().order;
 }
 
-EpochPlace Plan::draw_at(uint64_t draw) {
-  const MixtureDraw d = mixture_->at(draw);
+EpochPlace Plan::draw_at(Mixture& mixture, uint64_t draw) const {
+  const MixtureDraw d = mixture.at(draw);
   const uint64_t samples = sources_[d.source].tree->samples();
   return {d.source, d.position / samples, d.position % samples};
 }
 
 // With one lane there is nothing to stay with, and sorting by source would give a
 // rank one source only: the draws stay as they come.
-void Plan::place_draws(uint64_t draw, uint64_t n, const StepPart& part) {
+void Plan::place_draws(Mixture& mixture, uint64_t draw, uint64_t n, const StepPart& part) {
   if (identity_.lanes == 1) {
-    for (uint64_t i = part.first; i < part.last; ++i) places_.push_back(draw_at(draw + i));
+    for (uint64_t i = part.first; i < part.last; ++i) places_.push_back(draw_at(mixture, draw + i));
     return;
   }
-  const auto before = mixture_->counts(draw);
+  const auto before = mixture.counts(draw);
   from_.assign(before.begin(), before.end());
-  const auto after = mixture_->counts(draw + n);
+  const auto after = mixture.counts(draw + n);
   stretches_.clear();
   for (uint32_t k = 0; k < sources_.size(); ++k) {
     append_stretches(k, from_[k], after[k], sources_[k].tree->samples(), stretches_);
@@ -195,9 +196,9 @@ void Plan::place(uint64_t epoch, uint64_t g, uint64_t n, const StepPart& part) {
   if (mixture_) {
     // The sequence is endless: pads are the draws that follow, which come again as valid ones.
     const uint64_t draw = epoch * length_ + g;
-    place_draws(draw, n, part);
+    place_draws(*mixture_, draw, n, part);
     for (uint64_t i = part.pad_first; i < part.pad_last; ++i)
-      places_.push_back(draw_at(draw + n + i));
+      places_.push_back(draw_at(*mixture_, draw + n + i));
     return;
   }
   stretches_.assign(1, {.epoch = epoch, .begin = g, .end = g + n});

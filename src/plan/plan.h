@@ -106,8 +106,8 @@ class Plan {
   Status check_position(uint64_t epoch, uint64_t g) const;
   Order& order_of(uint32_t source, uint64_t epoch);
   void place(uint64_t epoch, uint64_t g, uint64_t n, const StepPart& part);
-  void place_draws(uint64_t draw, uint64_t n, const StepPart& part);
-  EpochPlace draw_at(uint64_t draw);
+  void place_draws(Mixture& mixture, uint64_t draw, uint64_t n, const StepPart& part);
+  EpochPlace draw_at(Mixture& mixture, uint64_t draw) const;
 
   std::vector<PlanSource> sources_;
   StepCut cut_;

@@ -99,7 +99,7 @@ void LaneWalk::visit(size_t from, size_t to, unsigned bits, uint64_t residue) {
       const uint64_t here = places_of(met_[i], bits + 1, half);
       if (here == 0) continue;
       places += here;
-      met_.push_back(Stretch(met_[i]));
+      met_.push_back(met_[i]);
     }
     if (places <= skip_) {
       skip_ -= places;

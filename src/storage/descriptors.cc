@@ -8,7 +8,9 @@
 
 namespace headrace {
 
-Descriptor::~Descriptor() { ::close(fd_); }
+Descriptor::~Descriptor() {
+  ::close(fd_);
+}
 
 Result<OpenFile> open_descriptor(const std::string& path) {
   int fd = -1;

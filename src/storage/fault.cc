@@ -73,7 +73,8 @@ Result<FileInfo> FaultStore::stat(const std::string& path) const {
   HEADRACE_ASSIGN(FileInfo info, inner_->stat(path));
   MutexLock lock(mu_);
   for (const Armed& armed : faults_)
-    if (path.ends_with(armed.fault.path)) info.bytes = std::min(info.bytes, armed.fault.truncate_at);
+    if (path.ends_with(armed.fault.path))
+      info.bytes = std::min(info.bytes, armed.fault.truncate_at);
   return info;
 }
 

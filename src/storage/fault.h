@@ -23,13 +23,13 @@ namespace headrace {
 // What goes wrong with files whose path ends with `path` ("": with all of them).
 struct Fault {
   std::string path = {};
-  uint64_t fail_read = 0;             // the n-th read it matches fails, from 1; 0: none
-  bool and_all_later = false;         // and so does every one after it
-  Code code = Code::kUnavailable;     // with this
-  uint64_t truncate_at = kWholeFile;  // the file ends here, for reads and for stat()
-  std::chrono::milliseconds delay{0}; // every read waits so long in the thread that asked
-  uint64_t flip_at = kWholeFile;      // the byte at this offset of the file
-  std::byte flip_mask{1};             // is changed in these bits
+  uint64_t fail_read = 0;              // the n-th read it matches fails, from 1; 0: none
+  bool and_all_later = false;          // and so does every one after it
+  Code code = Code::kUnavailable;      // with this
+  uint64_t truncate_at = kWholeFile;   // the file ends here, for reads and for stat()
+  std::chrono::milliseconds delay{0};  // every read waits so long in the thread that asked
+  uint64_t flip_at = kWholeFile;       // the byte at this offset of the file
+  std::byte flip_mask{1};              // is changed in these bits
 };
 
 // Thread-safe.

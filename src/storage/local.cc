@@ -20,7 +20,9 @@
 namespace headrace {
 namespace {
 
-int64_t nanoseconds(const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; }
+int64_t nanoseconds(const timespec& t) {
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
 
 // EISDIR is the caller's mistake; from_errno would call it worth trying again.
 Status failed(int error, std::string_view doing) {
@@ -36,7 +38,8 @@ Status read_exactly(int fd, uint64_t offset, MutableBytes out) {
       if (errno == EINTR) continue;
       return failed(errno, "read").at(offset);
     }
-    if (n == 0) return corrupt(fmt::format("the file ends here, {} bytes too early", out.size())).at(offset);
+    if (n == 0)
+      return corrupt(fmt::format("the file ends here, {} bytes too early", out.size())).at(offset);
     out = out.subspan(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
   }
@@ -45,7 +48,7 @@ Status read_exactly(int fd, uint64_t offset, MutableBytes out) {
 
 Status read_whole(const std::string& path, Buffer& into) {
   HEADRACE_ASSIGN(const OpenFile file, open_descriptor(path));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file->fd(), &info) != 0) return from_errno(errno, "stat");
   into.resize(static_cast<size_t>(info.st_size));
   return read_exactly(file->fd(), 0, into.span());
@@ -54,7 +57,7 @@ Status read_whole(const std::string& path, Buffer& into) {
 // Whether a directory entry is a folder; a stat only where readdir does not say.
 bool is_folder(int folder, const dirent& entry) {
   if (entry.d_type != DT_UNKNOWN && entry.d_type != DT_LNK) return entry.d_type == DT_DIR;
-  struct stat info {};
+  struct stat info{};
   return ::fstatat(folder, entry.d_name, &info, 0) == 0 && S_ISDIR(info.st_mode);
 }
 
@@ -70,7 +73,7 @@ class LocalStore final : public Store {
   }
 
   Result<FileInfo> stat(const std::string& path) const override {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return from_errno(errno, "stat").in_file(path);
     return FileInfo{path, static_cast<uint64_t>(info.st_size), nanoseconds(info.st_mtim),
                     S_ISDIR(info.st_mode)};

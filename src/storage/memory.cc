@@ -56,7 +56,8 @@ Result<std::vector<FileInfo>> MemoryStore::list(const std::string& folder) const
   const std::string prefix = folder.ends_with('/') ? folder : folder + '/';
   std::vector<FileInfo> entries;
   MutexLock lock(mu_);
-  for (auto it = files_.lower_bound(prefix); it != files_.end() && it->first.starts_with(prefix); ++it) {
+  for (auto it = files_.lower_bound(prefix); it != files_.end() && it->first.starts_with(prefix);
+       ++it) {
     const size_t slash = it->first.find('/', prefix.size());
     FileInfo entry{it->first.substr(0, slash), it->second.bytes->size(), it->second.modified_ns,
                    slash != std::string::npos};

@@ -34,7 +34,8 @@ std::string temporary_name(const std::string& path) {
                               .value();
   const size_t slash = path.rfind('/');
   const size_t base = slash == std::string::npos ? 0 : slash + 1;
-  return fmt::format("{}.{}.{:016x}{}", path.substr(0, base), path.substr(base), unique, kTemporary);
+  return fmt::format("{}.{}.{:016x}{}", path.substr(0, base), path.substr(base), unique,
+                     kTemporary);
 }
 
 Status sync_folder(const std::string& folder) {

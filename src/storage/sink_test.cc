@@ -29,7 +29,8 @@ TEST(FileSink, abandoned_leaves_nothing_and_keeps_the_old) {
   {
     auto sink = file_sink(folder / "f").value();
     ASSERT_TRUE(sink->append(as_bytes("new")).ok());
-    const std::string temporary = std::filesystem::directory_iterator(folder.path())->path().filename();
+    const std::string temporary =
+        std::filesystem::directory_iterator(folder.path())->path().filename();
     EXPECT_TRUE(is_temporary_name(temporary) || temporary == "f");
     EXPECT_EQ(entries(folder), 2u);
   }
@@ -41,7 +42,8 @@ TEST(FileSink, large_and_small_pieces_keep_their_order) {
   const TestFolder folder;
   auto sink = file_sink(folder / "f").value();
   std::string expected;
-  for (const size_t n : {size_t{10}, size_t{3} << 20, size_t{1}, (size_t{1} << 20) - 1, size_t{5}}) {
+  for (const size_t n :
+       {size_t{10}, size_t{3} << 20, size_t{1}, (size_t{1} << 20) - 1, size_t{5}}) {
     const std::string piece(n, static_cast<char>('a' + n % 26));
     ASSERT_TRUE(sink->append(as_bytes(piece)).ok());
     expected += piece;

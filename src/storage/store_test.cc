@@ -46,8 +46,10 @@ struct Row {
   Fixture (*make)();
 };
 constexpr Row kStores[] = {
-    {"local", [] { return local(4); }}, {"one_descriptor", [] { return local(1); }},
-    {"memory", memory},                 {"fault_without_faults", wrapped},
+    {"local", [] { return local(4); }},
+    {"one_descriptor", [] { return local(1); }},
+    {"memory", memory},
+    {"fault_without_faults", wrapped},
 };
 
 class StoreConformance : public ::testing::TestWithParam<Row> {
@@ -95,7 +97,8 @@ TEST_P(StoreConformance, a_batch_calls_done_once_for_each) {
   const std::string a = at("a.bin");
   const std::string none = at("none");
   const auto done = [&got](Status s) { got.push_back(std::move(s)); };
-  std::vector<ReadRequest> batch = {{a, 0, 2, &out[0], done}, {none, 0, 1, &out[1], done}, {a, 8, 2, &out[2], done}};
+  std::vector<ReadRequest> batch = {
+      {a, 0, 2, &out[0], done}, {none, 0, 1, &out[1], done}, {a, 8, 2, &out[2], done}};
   store().read(batch);
   ASSERT_EQ(got.size(), 3u);
   EXPECT_TRUE(got[0].ok());
@@ -127,7 +130,9 @@ TEST_P(StoreConformance, threads_read_at_once) {
       Buffer out;
       for (int i = 0; i < 500; ++i) {
         const auto& [name, content] = kFiles[static_cast<size_t>(i + t) % std::size(kFiles)];
-        if (!store().read_at(at(name), 0, content.size(), out).ok() || as_text(out.bytes()) != content) ++bad;
+        if (!store().read_at(at(name), 0, content.size(), out).ok() ||
+            as_text(out.bytes()) != content)
+          ++bad;
       }
     });
   threads.clear();

@@ -16,7 +16,8 @@ namespace headrace {
 class TestFolder {
  public:
   TestFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "headrace-test-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "headrace-test-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
   ~TestFolder() {

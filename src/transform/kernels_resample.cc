@@ -148,7 +148,7 @@ HWY_INLINE V8 load_taps(const uint8_t* const* rows, ptrdiff_t at) {
 template <int kChannels, int kPairs>  // kPairs: 1, 2, or 0 for any even number
 HWY_INLINE void one(const uint8_t* const* rows, const Taps& taps, int i, V32& a, V32& b) {
   ptrdiff_t at = static_cast<ptrdiff_t>(taps.start(i)) * kChannels;
-  const TapPair* w = taps.weights(i);
+  const TapPair* w = taps.weights(0) + static_cast<ptrdiff_t>(i) * (kPairs == 0 ? taps.pairs() : kPairs);
   ExactSum sum_a;
   ExactSum sum_b;
   const auto add = [&](V8 pixels_a, V8 pixels_b, const uint8_t* pairing, const TapPair& t) HWY_ATTR {
@@ -262,43 +262,80 @@ void across(const AcrossRow* rows, int count, int channels, size_t plane, const 
 
 // ---- down ----
 
-template <int kPairs>  // 1, 2, or 0 for any
-HWY_INLINE V8 column(const uint8_t* const* rows, size_t at, const TapPair* taps, int pairs) {
-  ExactSum sum[4];
-  const int n = kPairs == 0 ? pairs : kPairs;
-  const V8 zero = hn::Zero(d8);
-  for (int k = 0; k < n; ++k) {
-    const V16 high = weights(taps[k].high);
-    const V16 low = weights(taps[k].low);
-    const V8 a = hn::LoadU(d8, rows[2 * k] + at);
-    const V8 b = hn::LoadU(d8, rows[2 * k + 1] + at);
-    const V8 lower = hn::InterleaveLower(d8, a, b);
-    const V8 upper = hn::InterleaveUpper(d8, a, b);
-    sum[0].add(hn::BitCast(d16, hn::InterleaveLower(d8, lower, zero)), high, low);
-    sum[1].add(hn::BitCast(d16, hn::InterleaveUpper(d8, lower, zero)), high, low);
-    sum[2].add(hn::BitCast(d16, hn::InterleaveLower(d8, upper, zero)), high, low);
-    sum[3].add(hn::BitCast(d16, hn::InterleaveUpper(d8, upper, zero)), high, low);
+// A vector of bytes of two rows, weighed, onto the sums of its quarters.
+struct Column {
+  ExactSum a, b, c, d;  // named, not an array: GCC keeps arrays of vectors in memory
+  HWY_INLINE Column() {}
+  HWY_INLINE void add(V8 first, V8 second, V16 high, V16 low) {
+    const V8 zero = hn::Zero(d8);
+    const V8 lower = hn::InterleaveLower(d8, first, second);
+    const V8 upper = hn::InterleaveUpper(d8, first, second);
+    a.add(hn::BitCast(d16, hn::InterleaveLower(d8, lower, zero)), high, low);
+    b.add(hn::BitCast(d16, hn::InterleaveUpper(d8, lower, zero)), high, low);
+    c.add(hn::BitCast(d16, hn::InterleaveLower(d8, upper, zero)), high, low);
+    d.add(hn::BitCast(d16, hn::InterleaveUpper(d8, upper, zero)), high, low);
   }
-  return rounded(sum[0].value(), sum[1].value(), sum[2].value(), sum[3].value());
-}
+  HWY_INLINE V8 value() const { return rounded(a.value(), b.value(), c.value(), d.value()); }
+};
 
-template <int kPairs>
-void down_row(const uint8_t* const* rows, size_t offset, const TapPair* taps, int pairs, size_t n, uint8_t* out) {
+// Two rows and their weights.
+struct RowPair {
+  const uint8_t* r0;
+  const uint8_t* r1;
+  V16 high;
+  V16 low;
+  HWY_INLINE RowPair(const uint8_t* const* rows, size_t offset, const TapPair& taps)
+      : r0(rows[0] + offset), r1(rows[1] + offset), high(weights(taps.high)), low(weights(taps.low)) {}
+  HWY_INLINE void add_to(Column& sum, size_t i) const {
+    sum.add(hn::LoadU(d8, r0 + i), hn::LoadU(d8, r1 + i), high, low);
+  }
+};
+
+// Whole vectors, then what is left through a buffer.  `column` gives the vector at i.
+template <typename F>
+HWY_INLINE void for_each_vector(size_t n, uint8_t* out, const F& column) {
   constexpr size_t kLanes = static_cast<size_t>(16 * kBlocks);
   size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    hn::StoreU(column<kPairs>(rows, offset + i, taps, pairs), d8, out + i);
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(column(i), d8, out + i);
   if (i == n) return;
   alignas(32) uint8_t tail[kLanes];
-  hn::Store(column<kPairs>(rows, offset + i, taps, pairs), d8, tail);
+  hn::Store(column(i), d8, tail);
   std::memcpy(out + i, tail, n - i);
+}
+
+void down1(const uint8_t* const* rows, size_t offset, const TapPair* taps, size_t n, uint8_t* out) {
+  const RowPair pair(rows, offset, taps[0]);
+  for_each_vector(n, out, [&](size_t i) HWY_ATTR {
+    Column sum;
+    pair.add_to(sum, i);
+    return sum.value();
+  });
+}
+
+void down2(const uint8_t* const* rows, size_t offset, const TapPair* taps, size_t n, uint8_t* out) {
+  const RowPair pair0(rows, offset, taps[0]);
+  const RowPair pair1(rows + 2, offset, taps[1]);
+  for_each_vector(n, out, [&](size_t i) HWY_ATTR {
+    Column sum;
+    pair0.add_to(sum, i);
+    pair1.add_to(sum, i);
+    return sum.value();
+  });
+}
+
+void down_many(const uint8_t* const* rows, size_t offset, const TapPair* taps, int pairs, size_t n, uint8_t* out) {
+  for_each_vector(n, out, [&](size_t i) HWY_ATTR {
+    Column sum;
+    for (int k = 0; k < pairs; ++k) RowPair(rows + 2 * k, offset, taps[k]).add_to(sum, i);
+    return sum.value();
+  });
 }
 
 void down(const uint8_t* const* rows, size_t offset, const TapPair* taps, int pairs, size_t n, uint8_t* out) {
   switch (pairs) {
-    case 1: return down_row<1>(rows, offset, taps, 1, n, out);
-    case 2: return down_row<2>(rows, offset, taps, 2, n, out);
-    default: return down_row<0>(rows, offset, taps, pairs, n, out);
+    case 1: return down1(rows, offset, taps, n, out);
+    case 2: return down2(rows, offset, taps, n, out);
+    default: return down_many(rows, offset, taps, pairs, n, out);
   }
 }
 

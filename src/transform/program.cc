@@ -2,6 +2,7 @@
 #include "transform/program.h"
 
 #include "codec/number.h"
+#include "codec/json.h"
 #include "codec/text.h"
 #include "transform/image_decoder.h"
 
@@ -34,6 +35,7 @@ Result<std::unique_ptr<Decoder>> make_any(const FieldSpec& spec) {
   HEADRACE_TRY(spec.options.done());
   if (spec.what == "text") return make_text_decoder();
   if (spec.what == "bytes") return make_bytes_decoder();
+  if (spec.what == "json") return make_json_decoder();
   return invalid("nothing decodes '" + spec.what + "'; there are image, scalar, text, bytes");
 }
 

@@ -34,6 +34,7 @@ enum class Stored : uint8_t { kBytes, kInlineInt, kInlineFloat };
 // "scalar"  dtype="i64" ("f64" over an inline float)          one element
 // "text"    none                                              u8[?], checked to be UTF-8
 // "bytes"   none                                              u8[?]
+// "json"    none                                              u8[?], checked to be JSON
 struct FieldSpec {
   std::string name;  // as the user calls the output; errors name it
   std::string what;
