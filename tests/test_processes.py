@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 
-import headrace as hr
 import pytest
 from support import Data, awaits, run_python
 
@@ -223,16 +222,8 @@ for _ in range(100):
 
 
 def test_a_data_set_works_in_a_forked_child(data: Data) -> None:
-    ds = hr.open(data.tar)
-    want = ds[5]["jpg"]
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.write(write, b"yes" if ds[5]["jpg"] == want else b"no")
-        os._exit(0)
-    os.waitpid(pid, 0)
-    assert os.read(read, 10) == b"yes"
-    os.close(read), os.close(write)
+    ended = run(FORK + "ds = hr.open(sys.argv[1]); want = ds[5]; assert in_child(lambda: 0 if ds[5] == want else 7) == 0", data.tar)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 # -- affinity ----------------------------------------------------------------------------------------
@@ -246,7 +237,7 @@ loader = hr.Loader(sys.argv[1], 4, {"image": hr.image("jpg").resize((32, 32))}, 
 next(iter(loader))
 print(loader.stats()["compute_threads"], {frozenset(os.sched_getaffinity(int(t))) for t in os.listdir("/proc/self/task")})
 """
-    ended = run(code, data.tar, preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+    ended = subprocess.run(["taskset", "-c", str(one), sys.executable, "-c", HEAD + code, data.tar], capture_output=True, text=True, timeout=SLOW)
     assert ended.stdout == f"1 {{frozenset({{{one}}})}}\n", ended.stderr
 
 

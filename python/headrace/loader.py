@@ -117,7 +117,7 @@ class Loader:
             "tail": tail or ("keep" if mode == "none" else "drop"),
             "weights": weights,
             "epoch_draws": draws,
-            "threads": 0 if threads == "auto" else checks.whole(threads, "threads", 1, 4096),
+            "threads": 0 if threads == "auto" else checks.whole(threads, 'threads ("auto" or a number)', 1, 4096),
             "memory_budget": checks.byte_count(memory_budget, "memory_budget"),
             # A scheduler that bound the ranks to their cores has divided them already.
             "local_ranks": self.ranks.local if _core.affinity_cpus() == _core.machine_cpus() else 1,
@@ -310,6 +310,8 @@ class Loader:
         say so for the same step, and before it reaches that step."""
         self._alive()
         epoch, g = self._position
+        if self._names == [""]:
+            raise UsageError("set_weights is for a blend; this Loader has one source")
         if set(weights) != set(self._names):
             raise UsageError(f"weights name the sources {sorted(self._names)}, not {sorted(weights)}")
         at_step = checks.whole(at_step, "at_step")

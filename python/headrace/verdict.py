@@ -17,8 +17,8 @@ def verdict(stats: dict[str, Any]) -> str:
         return f"the training step: it waited for data {100 * share:.1f} % of the time; the loader keeps up"
     head = f"the training step waited for data {100 * share:.0f} % of the time"
     decode, threads = stats["stages"]["decode"], stats["compute_threads"]
-    offered = decode["busy_s"] + decode["wait_input_s"]
-    busy = decode["busy_s"] / offered if offered > 0 else 0.0
+    # Of the time the consumer spent in its epochs: pauses between them are nobody's fault.
+    busy = min(1.0, decode["busy_s"] / (threads * total))
     for name, cost in stats["map"].items():
         if cost["busy_s"] + cost["wait_gil_s"] > 0.5 * max(decode["busy_s"], 1e-9):
             return (

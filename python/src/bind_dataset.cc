@@ -55,10 +55,16 @@ void index_urls(const std::vector<std::string>& urls, const std::string& to, con
   check(status);
 }
 
-std::vector<std::tuple<std::string, std::string, bool>> schema_of(const SourceHandle& s) {
-  std::vector<std::tuple<std::string, std::string, bool>> out;
+nb::list schema_of(const SourceHandle& s) {
+  nb::list out;
   for (const Field& f : s.source->schema())
-    out.emplace_back(f.name, std::string(kind_name(f.kind)), f.storage == Storage::kInline);
+    out.append(nb::make_tuple(to_str(f.name), to_str(kind_name(f.kind)), f.storage == Storage::kInline));
+  return out;
+}
+
+nb::list strings_of(const std::vector<std::string>& list) {
+  nb::list out;
+  for (const std::string& s : list) out.append(to_str(s));
   return out;
 }
 
@@ -99,19 +105,19 @@ void bind_dataset(nb::module_& m) {
       .def_prop_ro("schema", &schema_of)
       .def_prop_ro("fingerprint", [](const SourceHandle& s) { return s.source->fingerprint().hex(); })
       .def_ro("format", &SourceHandle::format)
-      .def_ro("notices", &SourceHandle::notices)
-      .def_ro("classes", &SourceHandle::classes)
+      .def_prop_ro("notices", [](const SourceHandle& s) { return strings_of(s.notices); })
+      .def_prop_ro("classes", [](const SourceHandle& s) { return strings_of(s.classes); })
       .def_ro("shards_built", &SourceHandle::shards_built)
       .def_prop_ro("shards",
                    [](const SourceHandle& s) {
                      nb::list out;
-                     for (const ShardSummary& x : s.shards) out.append(nb::make_tuple(x.name, x.bytes, x.samples));
+                     for (const ShardSummary& x : s.shards) out.append(nb::make_tuple(to_str(x.name), x.bytes, x.samples));
                      return out;
                    })
       .def("key",
            [](const SourceHandle& s, uint64_t i) {
              if (i >= s.source->size()) throw nb::index_error("no such sample");
-             return s.source->key(i);
+             return to_str(s.source->key(i));
            })
       .def("view", [](const SourceHandle& s, std::vector<uint64_t> n) { return view_of(s, make_view(s.source, std::move(n))); })
       .def("slice", [](const SourceHandle& s, int64_t b, int64_t e, int64_t step) {

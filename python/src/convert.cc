@@ -37,11 +37,16 @@ Param param(nb::handle value, const std::string& name) {
   return {};
 }
 
-Params params(nb::handle options) {
+// `where` is "field 'image', step 2 resize", for errors.
+Params params(nb::handle options, const std::string& where) {
   std::map<std::string, Param> values;
   for (auto [key, value] : nb::cast<nb::dict>(options)) {
     const auto name = nb::cast<std::string>(key);
-    values.emplace(name, param(value, name));
+    try {
+      values.emplace(name, param(value, name));
+    } catch (const StatusError& e) {
+      throw StatusError{e.status.with(where)};
+    }
   }
   return Params(std::move(values));
 }
@@ -104,9 +109,12 @@ FieldRequest field_request(nb::handle spec) {
   out.output = nb::cast<std::string>(d["output"]);
   out.field = nb::cast<std::string>(d["field"]);
   out.what = nb::cast<std::string>(d["what"]);
-  out.options = params(d["options"]);
-  for (nb::handle step : d["steps"])
-    out.steps.push_back({nb::cast<std::string>(step[0]), params(step[1])});
+  const std::string where = fmt::format("field '{}'", out.output);
+  out.options = params(d["options"], where);
+  for (nb::handle step : d["steps"]) {
+    const auto name = nb::cast<std::string>(step[0]);
+    out.steps.push_back({name, params(step[1], fmt::format("{}, step {} {}", where, out.steps.size() + 1, name))});
+  }
   out.packing = packing(d["packing"]);
   if (d.contains("map")) out.then = then_map(out.output, out.what, d["map"]);
   return out;
@@ -134,6 +142,8 @@ nb::object to_str(Bytes bytes) {
   return nb::steal(PyUnicode_DecodeUTF8(reinterpret_cast<const char*>(bytes.data()),
                                         static_cast<Py_ssize_t>(bytes.size()), "surrogateescape"));
 }
+
+nb::object to_str(std::string_view text) { return to_str(as_bytes(text)); }
 
 nb::object to_bytes(Bytes bytes) { return nb::bytes(bytes.data(), bytes.size()); }
 

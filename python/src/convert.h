@@ -23,7 +23,9 @@ nanobind::object to_array(const SharedBuffer& buffer, DType dtype, const std::ve
                           std::string_view framework);
 nanobind::object int64_array(std::vector<int64_t> values, std::vector<int64_t> shape, std::string_view framework);
 
+// File names need not be UTF-8: such bytes come as Python brings them from os.fsdecode().
 nanobind::object to_str(Bytes bytes);
+nanobind::object to_str(std::string_view text);
 nanobind::object to_bytes(Bytes bytes);
 
 DType parse_dtype(std::string_view name);

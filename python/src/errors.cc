@@ -33,7 +33,10 @@ std::string_view code_name(Code code) {
   return "internal";
 }
 
-nb::object text(std::string_view s) { return nb::str(s.data(), s.size()); }
+// A message is printed: bytes that are not UTF-8 are written out.
+nb::object text(std::string_view s) {
+  return nb::steal(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
+}
 
 }  // namespace
 

@@ -6,8 +6,18 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace headrace {
+namespace {
+
+// What pictures of other formats begin with.
+constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+    {"JPEG", "\xff\xd8\xff"}, {"PNG", "\x89PNG"}, {"WebP", "RIFF"}, {"GIF", "GIF8"},
+    {"BMP", "BM"},            {"TIFF", "II*"},     {"TIFF", "MM"},   {"JPEG XL", "\xff\x0a"}};
+
+}  // namespace
 
 #define HEADRACE_CODEC(name) extern const ImageCodec name##_codec;
 #include "codec/codecs.inc"
@@ -31,7 +41,11 @@ Result<const ImageCodec*> find_image_codec(Bytes bytes) {
     if (codec->sniff(head)) return codec;
     known.append(known.empty() ? "" : ", ").append(codec->name);
   }
-  return corrupt("not a picture this build can decode (it knows: " + known + ")").at(0);
+  // Good data that this build cannot read is never "replaced".
+  for (const auto& [name, magic] : kOthers)
+    if (as_text(head).substr(0, magic.size()) == magic)
+      return unsupported("a " + std::string(name) + " picture; this build decodes " + known);
+  return corrupt("not a picture (this build knows: " + known + ")").at(0);
 }
 
 bool contains(int width, int height, const Box& region) {

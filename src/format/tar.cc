@@ -129,6 +129,8 @@ class TarIndexer {
     const bool has_data = type < '1' || type > '6';
     const bool is_file =
         (type == '0' || type == '\0' || type == '7') && !header_.name.ends_with('/');
+    // A name of another sample ends the one before, whatever becomes of this member.
+    if (is_file && begins_another(header_.name)) end_sample();
     uint64_t next = at + kTarBlock;
     if (has_data) HEADRACE_TRY(skip_data(at, next));
     if (is_file)
@@ -166,10 +168,18 @@ class TarIndexer {
     return {};
   }
 
+  static bool is_member(const NameParts& name) {
+    return !name.key.empty() && !name.key.ends_with('/') && !name.extension.empty();
+  }
+
+  bool begins_another(std::string_view path) const {
+    const NameParts name = split_name(path);
+    return is_member(name) && name.key != key_;
+  }
+
   Status add(uint64_t at) {
     const NameParts name = split_name(header_.name);
-    if (name.key.empty() || name.key.ends_with('/') || name.extension.empty())
-      return skip(), Status();
+    if (!is_member(name)) return skip(), Status();
     if (members_.empty() || name.key != key_) start_sample(name.key, at);
     const uint32_t field = part_.field(lower_case(name.extension));
     for (const Member& member : members_)

@@ -66,7 +66,7 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
   work.is_key = request.what == "key";
   FieldSpec spec{.name = request.output, .what = request.what, .options = request.options, .steps = request.steps};
   if (work.is_key) {
-    spec.what = "text";
+    spec.what = "bytes";
   } else {
     const auto found = find_field(source.schema(), request.field);
     if (!found.ok()) return found.status().with(fmt::format("field '{}'", request.output));

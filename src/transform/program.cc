@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transform/program.h"
 
-#include "codec/number.h"
 #include "codec/json.h"
+#include "codec/number.h"
 #include "codec/text.h"
 #include "transform/image_decoder.h"
 
@@ -10,9 +10,13 @@ namespace headrace {
 namespace {
 
 Result<DType> dtype_named(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(DType::kF64); ++i)
-    if (dtype_name(static_cast<DType>(i)) == name) return static_cast<DType>(i);
-  return invalid("no type '" + name + "'");
+  std::string known;
+  for (int i = 0; i <= static_cast<int>(DType::kF64); ++i) {
+    const std::string_view here = dtype_name(static_cast<DType>(i));
+    if (here == name) return static_cast<DType>(i);
+    known.append(known.empty() ? "" : " ").append(here);
+  }
+  return invalid("there is no type '" + name + "'; the types are " + known);
 }
 
 Result<std::unique_ptr<Decoder>> make_scalar(const FieldSpec& spec) {
@@ -36,7 +40,7 @@ Result<std::unique_ptr<Decoder>> make_any(const FieldSpec& spec) {
   if (spec.what == "text") return make_text_decoder();
   if (spec.what == "bytes") return make_bytes_decoder();
   if (spec.what == "json") return make_json_decoder();
-  return invalid("nothing decodes '" + spec.what + "'; there are image, scalar, text, bytes");
+  return invalid("nothing decodes '" + spec.what + "'; there are image, scalar, text, bytes, json");
 }
 
 }  // namespace
