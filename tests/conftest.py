@@ -39,7 +39,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> hr.Dataset:
     return hr.open(support.write_numbers(tmp_path_factory.mktemp("numbers")))
 
 
-@pytest.fixture()
+@pytest.fixture
 def say_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said once a process is said again."""
     monkeypatch.setattr("headrace.dataset._told", set())

@@ -1,45 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""codec/ and transform/ as Python functions over NumPy arrays, without the module.
+"""codec/ and transform/ as Python functions over NumPy arrays, beneath the module.
 
-Builds tests/pixels_capi.cc and the sources it needs into build/pixels once per change.
+Links tests/pixels_capi.cc with the libraries of build/release where they are up to date; else it
+compiles what it needs into build/pixels, once per change.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import ctypes
 import hashlib
 import pathlib
+import shutil
 import subprocess
 
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "build/pixels"
+PARTS = ("transform", "codec", "base")
 DTYPES = {"u8": (0, np.uint8), "f16": (8, np.float16), "bf16": (9, np.uint16), "f32": (10, np.float32)}
 FILTERS = {"nearest": 0, "bilinear": 1, "bicubic": 2}
 
 
-def _build() -> pathlib.Path:
-    sources = [p for d in ("base", "codec", "transform") for p in sorted((ROOT / "src" / d).glob("*.cc"))]
-    sources = [p for p in sources if not p.name.endswith("_test.cc")] + [ROOT / "tests/pixels_capi.cc"]
-    headers = [p for d in ("base", "codec", "transform") for p in sorted((ROOT / "src" / d).glob("*.h"))]
-    digest = hashlib.sha256(b"".join(p.read_bytes() for p in sources + headers)).hexdigest()[:16]
-    folder = ROOT / "build/pixels"
-    library = folder / f"libpixels-{digest}.so"
-    if library.exists():
-        return library
-    generated = folder / "generated"
+def _sources() -> list[pathlib.Path]:
+    found = [p for part in PARTS for p in sorted((ROOT / "src" / part).glob("*.cc"))]
+    return [p for p in found if not p.name.endswith("_test.cc")]
+
+
+def _headers() -> list[pathlib.Path]:
+    return [p for part in PARTS for p in sorted((ROOT / "src" / part).glob("*.h"))]
+
+
+def _compile(source: pathlib.Path) -> str:
+    out = FOLDER / f"{source.parent.name}_{source.stem}.o"
+    command = ["c++", "-std=c++20", "-O2", "-fPIC", f"-I{FOLDER}/generated", f"-I{ROOT}/src", "-c", str(source), "-o", str(out)]
+    subprocess.run([*(["ccache"] if shutil.which("ccache") else []), *command], check=True)
+    return str(out)
+
+
+def _tables() -> None:
+    """What CMake makes of the tables: rows without the libraries they need."""
     for table in ("codec/codecs.inc", "transform/transforms.inc"):
-        path = generated / table
+        rows = [r for r in (ROOT / "src" / table).read_text().splitlines() if r.startswith("HEADRACE")]
+        path = FOLDER / "generated" / table
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = (ROOT / "src" / table).read_text()
-        path.write_text("\n".join(line.split(",")[0] + (")" if "," in line else "") for line in text.splitlines() if line.startswith("HEADRACE")))
-    objects = []
-    for source in sources:
-        out = folder / (source.parent.name + "_" + source.stem + ".o")
-        objects.append(str(out))
-        command = ["c++", "-std=c++20", "-O2", "-fPIC", "-I", str(generated), "-I", str(ROOT / "src"), "-c", str(source), "-o", str(out)]
-        subprocess.run(["ccache", *command] if subprocess.run(["which", "ccache"], capture_output=True).returncode == 0 else command, check=True)
-    subprocess.run(["c++", "-shared", "-o", str(library), *objects, "-ljpeg", "-lhwy", "-lfmt"], check=True)
+        path.write_text("".join(r.split(",")[0].rstrip(")") + ")\n" for r in rows))
+
+
+def _objects() -> list[str]:
+    built = [ROOT / f"build/release/libheadrace_{part}.a" for part in PARTS]
+    newest = max(p.stat().st_mtime for p in _sources() + _headers())
+    if all(p.exists() and p.stat().st_mtime > newest for p in built):
+        return [str(p) for p in built]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return list(pool.map(_compile, _sources()))
+
+
+def _build() -> pathlib.Path:
+    ours = ROOT / "tests/pixels_capi.cc"
+    digest = hashlib.sha256(b"".join(p.read_bytes() for p in [*_sources(), *_headers(), ours])).hexdigest()[:16]
+    library = FOLDER / f"libpixels-{digest}.so"
+    if not library.exists():
+        _tables()
+        command = ["c++", "-shared", "-o", str(library), _compile(ours), *_objects(), "-ljpeg", "-lhwy", "-lfmt"]
+        subprocess.run(command, check=True)
     return library
 
 
@@ -72,6 +97,13 @@ def decode(data: bytes, box=None, mode: str = "RGB", shrink: int = 1) -> np.ndar
         box = (0, 0, -(-w // shrink), -(-h // shrink))
     out = np.empty((box[3], box[2], channels), np.uint8)
     _check(_lib.hr_decode(data, ctypes.c_size_t(len(data)), (ctypes.c_int * 4)(*box), channels, shrink, out.ctypes.data_as(ctypes.c_void_p)))
+    return out
+
+
+def draw_crops(width: int, height: int, n: int, seed: int) -> np.ndarray:
+    """n rows of (x, y, width, height) as random_resized_crop draws them."""
+    out = np.empty((n, 4), np.int32)
+    _lib.hr_draw_crops(width, height, n, ctypes.c_uint64(seed), out.ctypes.data_as(ctypes.c_void_p))
     return out
 
 

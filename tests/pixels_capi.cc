@@ -8,8 +8,13 @@
 #include "codec/image.h"
 #include "transform/program.h"
 #include "transform/resample.h"
+#include "transform/transform.h"
 
 using namespace headrace;
+
+namespace headrace {
+extern const TransformEntry random_resized_crop_transform;
+}
 
 namespace {
 
@@ -64,14 +69,18 @@ Params params_from(std::string_view text) {
     Param p = value;
     if (value == "true" || value == "false") {
       p = value == "true";
-    } else if (!value.empty() && (std::isdigit(static_cast<unsigned char>(value[0])) || value[0] == '-')) {
+    } else if (!value.empty() &&
+               (std::isdigit(static_cast<unsigned char>(value[0])) || value[0] == '-')) {
       std::vector<double> numbers;
       for (const char* at = value.c_str(); *at != '\0';) {
         char* stop = nullptr;
         numbers.push_back(std::strtod(at, &stop));
         at = *stop == ',' ? stop + 1 : stop;
       }
-      if (numbers.size() == 1) p = numbers[0]; else p = numbers;
+      if (numbers.size() == 1)
+        p = numbers[0];
+      else
+        p = numbers;
     }
     values[std::string(item.substr(0, eq))] = p;
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -83,7 +92,9 @@ Params params_from(std::string_view text) {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT const char* hr_error() { return last_error.c_str(); }
+EXPORT const char* hr_error() {
+  return last_error.c_str();
+}
 
 EXPORT int hr_probe(const std::byte* data, size_t n, int* whc) {
   auto codec = find_image_codec({data, n});
@@ -94,7 +105,8 @@ EXPORT int hr_probe(const std::byte* data, size_t n, int* whc) {
   return report({});
 }
 
-EXPORT int hr_decode(const std::byte* data, size_t n, const int* box, int channels, int shrink, uint8_t* out) {
+EXPORT int hr_decode(const std::byte* data, size_t n, const int* box, int channels, int shrink,
+                     uint8_t* out) {
   auto codec = find_image_codec({data, n});
   if (!codec.ok()) return report(codec.status());
   CopySink sink({{box[0], box[1], box[2], box[3]}, static_cast<PixelMode>(channels), shrink}, out);
@@ -102,18 +114,34 @@ EXPORT int hr_decode(const std::byte* data, size_t n, const int* box, int channe
 }
 
 // box, size, window: x y w h | w h | x y w h.
-EXPORT void hr_resample(const uint8_t* in, int width, int channels, const int* v, int filter, int flip,
-                        int dtype, int packed, const float* scale, const float* bias, int scalar, std::byte* out,
-                        size_t out_bytes) {
-  View view{{v[0], v[1], v[2], v[3]}, {v[4], v[5]}, static_cast<Filter>(filter), {v[6], v[7], v[8], v[9]}, flip != 0};
+EXPORT void hr_resample(const uint8_t* in, int width, int channels, const int* v, int filter,
+                        int flip, int dtype, int packed, const float* scale, const float* bias,
+                        int scalar, std::byte* out, size_t out_bytes) {
+  View view{{v[0], v[1], v[2], v[3]},
+            {v[4], v[5]},
+            static_cast<Filter>(filter),
+            {v[6], v[7], v[8], v[9]},
+            flip != 0};
   Store store;
   store.dtype = static_cast<DType>(dtype);
   store.layout = packed != 0 ? Layout::kNHWC : Layout::kNCHW;
-  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) store.scale[c] = scale[c], store.bias[c] = bias[c];
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c)
+    store.scale[c] = scale[c], store.bias[c] = bias[c];
   Resampler r(scalar != 0 ? scalar_kernels() : vector_kernels());
   const Box region = r.begin(view, 1, channels, store, {out, out_bytes});
   const size_t stride = static_cast<size_t>(width) * static_cast<size_t>(channels);
-  r.rows({in + static_cast<size_t>(region.y) * stride + static_cast<size_t>(region.x * channels), stride, region.height});
+  r.rows({in + static_cast<size_t>(region.y) * stride + static_cast<size_t>(region.x * channels),
+          stride, region.height});
+}
+
+// n boxes (x, y, width, height) as random_resized_crop(224) draws them.
+EXPORT void hr_draw_crops(int width, int height, int n, uint64_t seed, int* out) {
+  const auto step = random_resized_crop_transform.make(Params({{"size", int64_t{224}}})).value();
+  const auto& crop = *std::get<std::unique_ptr<const Geometric>>(step);
+  for (int i = 0; i < n; ++i, out += 4) {
+    const Box b = crop.view({width, height}, Rng(Key(seed).with(static_cast<uint64_t>(i)))).box;
+    out[0] = b.x, out[1] = b.y, out[2] = b.width, out[3] = b.height;
+  }
 }
 
 // steps: "name:params|name:params".
@@ -126,16 +154,19 @@ EXPORT void* hr_make(const char* name, const char* what, const char* options, co
     const size_t end = std::min(rest.find('|'), rest.size());
     const std::string_view item = rest.substr(0, end);
     const size_t colon = std::min(item.find(':'), item.size());
-    spec.steps.push_back({std::string(item.substr(0, colon)), params_from(item.substr(std::min(colon + 1, item.size())))});
+    spec.steps.push_back({std::string(item.substr(0, colon)),
+                          params_from(item.substr(std::min(colon + 1, item.size())))});
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   auto decoder = make_decoder(spec);
   report(decoder.status());
   return decoder.ok() ? std::move(decoder).value().release() : nullptr;
 }
-EXPORT void hr_free(void* decoder) { delete static_cast<Decoder*>(decoder); }
-EXPORT int hr_run(void* decoder, const std::byte* data, size_t n, uint64_t seed, int64_t* shape, std::byte* out,
-                  size_t out_bytes) {
+EXPORT void hr_free(void* decoder) {
+  delete static_cast<Decoder*>(decoder);
+}
+EXPORT int hr_run(void* decoder, const std::byte* data, size_t n, uint64_t seed, int64_t* shape,
+                  std::byte* out, size_t out_bytes) {
   BufferSlot slot({out, out_bytes}, shape);
   return report(static_cast<Decoder*>(decoder)->run({data, n}, Key(seed), slot));
 }

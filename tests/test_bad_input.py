@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E501 - a table
 """Bad input: a clear error each.  The cases below are docs/errors.md.
 
-    python tests/test_bad_input.py --write       after a message or a case has changed
+python tests/test_bad_input.py --write       after a message or a case has changed
 """
 
 from __future__ import annotations
@@ -467,7 +468,9 @@ def test_the_table_says_what_happens(case: Case, tmp_path: pathlib.Path) -> None
 
 def test_the_table_has_no_other_rows() -> None:
     rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ") and not line.startswith("| what you did")]
-    assert len(rows) == sum(not case.waits_for for cases in CASES.values() for case in cases), "python tests/test_bad_input.py --write"
+    assert len(rows) == sum(not case.waits_for for cases in CASES.values() for case in cases), (
+        "python tests/test_bad_input.py --write"
+    )
 
 
 def test_a_pickle_with_code_was_not_executed(tmp_path: pathlib.Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import headrace as hr
 import pytest
-from support import COUNT, Data, Shape, crop, digest, indices_of, on_ranks, one_epoch, write_tar
+from support import COUNT, Data, Shape, awaits, crop, digest, indices_of, on_ranks, one_epoch, write_tar
 
 BAD = {4: "cut", 17: "header", 30: "noise", 52: "empty"}  # sample: how it is damaged
 
@@ -73,7 +73,10 @@ def test_the_error_names_shard_offset_sample_and_key_in_a_tar(bad: dict[str, Any
 def test_raise_names_the_same_sample_for_any_threads(bad: dict[str, Any], where: str) -> None:
     texts = set()
     for threads in (1, 2, 7):
-        with hr.Loader(bad[where], 8, FIELDS, seed=1, threads=threads, output="numpy") as loader, pytest.raises(hr.DataError) as caught:
+        with (
+            hr.Loader(bad[where], 8, FIELDS, seed=1, threads=threads, output="numpy") as loader,
+            pytest.raises(hr.DataError) as caught,
+        ):
             list(loader.epoch(0))
         texts.add(str(caught.value))
     assert len(texts) == 1
@@ -146,7 +149,9 @@ def test_the_quarantine_lists_each_bad_sample_with_file_offset_key_and_cause(bad
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_quarantine_lists_each_bad_sample_once(bad: dict[str, Any], seed: int) -> None:
-    with hr.Loader(bad["tar"], 5, FIELDS, seed=seed, shuffle="pool", tail="keep", bad_samples="replace", output="numpy") as loader:
+    with hr.Loader(
+        bad["tar"], 5, FIELDS, seed=seed, shuffle="pool", tail="keep", bad_samples="replace", output="numpy"
+    ) as loader:
         list(loader.epoch(0))
         assert sorted(q["sample"] for q in loader.quarantine) == sorted(BAD)
 
@@ -177,16 +182,20 @@ def test_the_budget_is_of_an_epoch(bad: dict[str, Any], how: str) -> None:
 
 def test_more_than_the_budget_is_an_error_that_names_it_and_the_last(bad: dict[str, Any]) -> None:
     for budget in (0, 1, 3):
-        with hr.Loader(bad["tar"], 5, FIELDS, seed=2, tail="keep", bad_samples=budget, output="numpy") as loader:
-            with pytest.raises(hr.DataError, match=rf"more than {budget} bad samples.*the last: .*\.tar, offset"):
-                list(loader.epoch(0))
+        with (
+            hr.Loader(bad["tar"], 5, FIELDS, seed=2, tail="keep", bad_samples=budget, output="numpy") as loader,
+            pytest.raises(hr.DataError, match=rf"more than {budget} bad samples.*the last: .*\.tar, offset"),
+        ):
+            list(loader.epoch(0))
 
 
 def test_where_all_is_bad_there_is_an_error_not_a_hang(data: Data, tmp_path: pathlib.Path) -> None:
     write_tar(tmp_path / "x.tar", [(f"{i}.jpg", data.samples[i].jpeg[:300]) for i in range(10)])
-    with hr.Loader(tmp_path / "x.tar", 2, {"image": crop()}, bad_samples="replace", output="numpy") as loader:
-        with pytest.raises(hr.DataError, match="no good sample is left"):
-            list(loader.epoch(0))
+    with (
+        hr.Loader(tmp_path / "x.tar", 2, {"image": crop()}, bad_samples="replace", output="numpy") as loader,
+        pytest.raises(hr.DataError, match="no good sample is left"),
+    ):
+        list(loader.epoch(0))
 
 
 @pytest.mark.parametrize("policy", ["raise", "replace"])
@@ -196,9 +205,11 @@ def test_a_missing_file_is_a_storage_error_and_never_replaced(data: Data, tmp_pa
     shutil.copytree(data.folder, tmp_path / "f")
     ds = hr.open(tmp_path / "f")
     (tmp_path / "f/class2/img0003.jpg").unlink()
-    with hr.Loader(ds, 5, FIELDS, tail="keep", bad_samples=policy, output="numpy") as loader:
-        with pytest.raises(hr.StorageError, match="class2/img0003.jpg"):
-            list(loader.epoch(0))
+    with (
+        hr.Loader(ds, 5, FIELDS, tail="keep", bad_samples=policy, output="numpy") as loader,
+        pytest.raises(hr.StorageError, match=r"class2/img0003\.jpg"),
+    ):
+        list(loader.epoch(0))
 
 
 @pytest.mark.parametrize("policy", ["raise", "replace"])
@@ -209,18 +220,31 @@ def test_a_shard_that_shrank_while_it_was_read_is_an_error(data: Data, tmp_path:
     shutil.copy(data.root / "train-0000.tar", tmp_path / "x.tar")
     ds = hr.open(tmp_path / "x.tar")
     os.truncate(tmp_path / "x.tar", 5000)
-    with hr.Loader(ds, 5, FIELDS, tail="keep", bad_samples=policy, output="numpy") as loader, pytest.raises(hr.Error, match="x.tar"):
+    with (
+        hr.Loader(ds, 5, FIELDS, tail="keep", bad_samples=policy, output="numpy") as loader,
+        pytest.raises(hr.Error, match=r"x\.tar"),
+    ):
         list(loader.epoch(0))
 
 
 def test_a_sample_without_a_field_is_bad_data(data: Data, tmp_path: pathlib.Path) -> None:
     members = [(f"{i}.jpg", s.jpeg) for i, s in enumerate(data.samples[:6])]
     write_tar(tmp_path / "x.tar", [m for i, m in enumerate(members) for m in ([m, (f"{i}.cls", b"1")] if i != 2 else [m])])
-    with hr.Loader(tmp_path / "x.tar", 2, FIELDS, shuffle=False, output="numpy") as loader:
-        with pytest.raises(hr.DataError, match=r"sample 2, key '2'.*no field 'cls'"):
-            list(loader.epoch(0))
+    with (
+        hr.Loader(tmp_path / "x.tar", 2, FIELDS, shuffle=False, output="numpy") as loader,
+        pytest.raises(hr.DataError, match=r"sample 2, key '2'.*no field 'cls'"),
+    ):
+        list(loader.epoch(0))
     with hr.Loader(tmp_path / "x.tar", 2, FIELDS, shuffle=False, bad_samples="replace", output="numpy") as loader:
         assert set(indices_of(loader)) == {0, 1, 3, 4, 5}
+
+
+@awaits("the function is shown sample 0, good or bad")
+def test_a_bad_first_sample_is_replaced_under_map_too(data: Data, tmp_path: pathlib.Path) -> None:
+    write_tar(tmp_path / "x.tar", [(f"{i}.jpg", s.jpeg[: 300 if i == 0 else None]) for i, s in enumerate(data.samples[:6])])
+    field = hr.image("jpg").resize((8, 8)).map(lambda a: a.mean())
+    with hr.Loader(tmp_path / "x.tar", 2, {"x": field}, bad_samples="replace", output="numpy") as loader:
+        assert set(indices_of(loader)) == {1, 2, 3, 4, 5}
 
 
 def test_a_label_that_is_no_number_is_bad_data(data: Data, tmp_path: pathlib.Path) -> None:

@@ -93,7 +93,9 @@ def test_the_draws_depend_neither_on_ranks_nor_batch_nor_threads(three: Any, shu
     with load(three, 1, epoch_samples=300, shuffle=shuffle, threads=1) as loader:
         order = draws(loader.epoch(0))
     for shape in (Shape(1, 20), Shape(2, 10), Shape(5, 4), Shape(3, 7)):
-        ranks = on_ranks(hr.blend(three, epoch_samples=300), shape, shuffle=shuffle, seed=4, tail="keep", use=lambda x: list(x.epoch(0)))
+        ranks = on_ranks(
+            hr.blend(three, epoch_samples=300), shape, shuffle=shuffle, seed=4, tail="keep", use=lambda x: list(x.epoch(0))
+        )
         g = 0
         for step in zip(*ranks):
             got = draws(step)
@@ -111,7 +113,15 @@ def test_resume_on_other_ranks_gives_exactly_the_rest(three: Any, shape: Shape, 
             order += draws([b])
             states.append((loader.state_dict(), len(order)))
     for state, g in states[1:-1:4]:
-        ranks = on_ranks(hr.blend(three, epoch_samples=300), shape, state=json.loads(json.dumps(state)), shuffle=shuffle, seed=4, tail="keep", use=rest_of_epoch)
+        ranks = on_ranks(
+            hr.blend(three, epoch_samples=300),
+            shape,
+            state=json.loads(json.dumps(state)),
+            shuffle=shuffle,
+            seed=4,
+            tail="keep",
+            use=rest_of_epoch,
+        )
         rest = [d for batches in ranks for d in draws(batches)]
         assert sorted(rest) == sorted(order[g:])
 
@@ -225,6 +235,7 @@ def test_set_weights_before_the_first_batch_counts(three: Any) -> None:
 def test_set_weights_between_epochs_counts(three: Any, how: str) -> None:
     """Also where the loader had already prepared the next epoch."""
     with load(three, 10, epoch_samples=100) as loader:
+
         def change(e: int) -> None:
             if e == 1:
                 loader.set_weights({"a": 0, "b": 0, "c": 1}, at_step=0)
@@ -292,7 +303,10 @@ def test_a_step_that_is_past_is_refused(three: Any) -> None:
             loader.set_weights({"a": 1, "b": 1, "c": 1}, at_step=2)
 
 
-@pytest.mark.parametrize("weights", [{"a": 1}, {"a": 1, "b": 1, "d": 1}, {}, {"a": -1, "b": 1, "c": 1}, {"a": 0, "b": 0, "c": 0}, {"a": "x", "b": 1, "c": 1}])
+@pytest.mark.parametrize(
+    "weights",
+    [{"a": 1}, {"a": 1, "b": 1, "d": 1}, {}, {"a": -1, "b": 1, "c": 1}, {"a": 0, "b": 0, "c": 0}, {"a": "x", "b": 1, "c": 1}],
+)
 def test_weights_that_make_no_sense_are_refused_and_change_nothing(three: Any, weights: dict[str, Any]) -> None:
     with load(three, 10, epoch_samples=400) as loader:
         want = digest(loader.epoch(0))

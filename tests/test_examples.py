@@ -21,6 +21,12 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 )
 def test_every_example_runs(example: pathlib.Path, readme_folder: pathlib.Path) -> None:  # noqa: F811
     run = subprocess.run(
-        [sys.executable, str(example)], cwd=readme_folder, capture_output=True, text=True, timeout=150, check=False, env={**os.environ, "HEADRACE_EXAMPLE_QUICK": "1"}
+        [sys.executable, str(example)],
+        cwd=readme_folder,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+        env={**os.environ, "HEADRACE_EXAMPLE_QUICK": "1"},
     )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -16,7 +16,7 @@ from headrace.verdict import verdict
 from support import COUNT, NUMBER, NUMBERS, Data, crop, digest, indices_of, wait_until
 
 
-@pytest.fixture()
+@pytest.fixture
 def loader(numbers: hr.Dataset) -> hr.Loader:
     with hr.Loader(numbers, 8, NUMBER, seed=2, output="numpy", threads=2) as loader:
         yield loader
@@ -175,7 +175,9 @@ def test_a_budget_smaller_than_a_picture_goes_on(data: Data) -> None:
         assert digest(loader.epoch(0)) == want
 
 
-def test_a_pool_larger_than_the_budget_goes_on_and_says_so(data: Data, say_again: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pool_larger_than_the_budget_goes_on_and_says_so(
+    data: Data, say_again: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = {"shuffle": "pool", "tail": "keep", "output": "numpy"}
     with hr.Loader(data.tar, 8, {"image": crop()}, **options) as loader:
         want = digest(loader.epoch(0))
@@ -186,8 +188,52 @@ def test_a_pool_larger_than_the_budget_goes_on_and_says_so(data: Data, say_again
 
 def test_reading_whole_runs_changes_no_byte(data: Data) -> None:
     options = {"shuffle": "pool", "tail": "keep", "output": "numpy"}
-    with hr.Loader(data.tar, 8, {"image": crop()}, **options) as a, hr.Loader(data.tar, 8, {"image": crop()}, _read_runs=True, **options) as b:
+    with (
+        hr.Loader(data.tar, 8, {"image": crop()}, **options) as a,
+        hr.Loader(data.tar, 8, {"image": crop()}, _read_runs=True, **options) as b,
+    ):
         assert digest(a.epoch(0)) == digest(b.epoch(0))
+
+
+@pytest.mark.parametrize("budget", [1, "20K", "200K", "2M"])
+@pytest.mark.parametrize("threads", [1, 3, 8])
+def test_no_budget_and_no_number_of_threads_ends_in_a_deadlock(data: Data, threads: int, budget: object) -> None:
+    fields = {"image": crop(), "all": hr.image("jpg").padded(), "raw": hr.bytes("jpg"), "label": hr.scalar("cls").map(abs)}
+    for batch in (1, 7, COUNT):
+        with hr.Loader(data.tar, batch, fields, memory_budget=budget, threads=threads, tail="keep", output="numpy") as loader:
+            assert len(indices_of(loader.epoch(0))) == COUNT
+            next(loader.epoch(1))
+
+
+def test_another_thread_may_close_a_loader_that_is_waited_for(numbers: hr.Dataset) -> None:
+    waiting, release = threading.Event(), threading.Event()
+    calls = itertools.count()
+
+    def blocks(v: int) -> int:
+        if next(calls) > 0:
+            waiting.set()
+            release.wait()
+        return v
+
+    loader = hr.Loader(numbers, 8, {"n": hr.scalar("cls").map(blocks)}, output="numpy", threads=2)
+    ended: list[BaseException | None] = []
+
+    def consume() -> None:
+        try:
+            list(loader.epoch(0))
+            ended.append(None)
+        except BaseException as e:
+            ended.append(e)
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    waiting.wait()
+    closer = threading.Thread(target=loader.close)
+    closer.start()
+    release.set()
+    closer.join()
+    consumer.join()
+    assert ended[0] is None or isinstance(ended[0], hr.UsageError)
 
 
 # -- the end -----------------------------------------------------------------------------------------
@@ -205,7 +251,7 @@ def test_an_exception_inside_with_passes_and_closes(numbers: hr.Dataset) -> None
     before = threads()
     with pytest.raises(ZeroDivisionError), hr.Loader(numbers, 8, NUMBER, output="numpy") as loader:
         for _ in loader:
-            1 / 0
+            raise ZeroDivisionError
     assert threads() == before
 
 

@@ -168,6 +168,12 @@ def test_an_int_where_a_float_was_promised_is_a_float(data: Data) -> None:
     assert all_of(load(data.tar, {"x": hr.scalar("cls").map(lambda v: 0.5 if v == 0 else v)}))[-1] == 4.0
 
 
+@awaits("the field of a key is not named")
+def test_an_exception_about_a_key_names_the_field(data: Data) -> None:
+    with pytest.raises(hr.UsageError, match=r"field 'x'.*ZeroDivisionError"):
+        load(data.tar, {"x": hr.key().map(lambda k: 1 // (not k.startswith("class3")))})
+
+
 @pytest.mark.parametrize("later", [None, 7, b"bytes", {"a": 1}], ids=repr)
 def test_something_else_than_the_text_promised_is_an_error(data: Data, later: Any) -> None:
     with pytest.raises(hr.Error, match="field 'x'"):
@@ -192,7 +198,9 @@ def test_what_cannot_be_called_is_refused(data: Data) -> None:
 
 def test_after_a_failed_epoch_the_loader_goes_on(data: Data) -> None:
     bad = {3}
-    with hr.Loader(data.tar, 7, {"x": hr.scalar("cls").map(lambda v: 1 // (v not in bad))}, shuffle=False, output="numpy") as loader:
+    with hr.Loader(
+        data.tar, 7, {"x": hr.scalar("cls").map(lambda v: 1 // (v not in bad))}, shuffle=False, output="numpy"
+    ) as loader:
         for _ in range(2):
             with pytest.raises(hr.UsageError):
                 list(loader.epoch(0))

@@ -14,7 +14,13 @@ MIB = 1 << 20
 
 
 def test_memory_is_flat_over_twenty_epochs(data: Data) -> None:
-    fields = {"image": crop(64), "label": hr.scalar("cls"), "text": hr.text("txt"), "all": hr.image("jpg").padded(), "raw": hr.bytes("jpg")}
+    fields = {
+        "image": crop(64),
+        "label": hr.scalar("cls"),
+        "text": hr.text("txt"),
+        "all": hr.image("jpg").padded(),
+        "raw": hr.bytes("jpg"),
+    }
     with hr.Loader(data.tar, 8, fields, output="numpy", tail="keep") as loader:
         sizes = []
         for epoch in range(20):
@@ -79,7 +85,9 @@ def test_memory_is_flat_when_states_are_loaded(data: Data) -> None:
 @pytest.mark.parametrize("budget", ["256K", "1MiB", "16MiB"])
 def test_the_budget_holds(data: Data, budget: str) -> None:
     """64 KiB a batch: each of these has room for the batch at the head and what it reads."""
-    with hr.Loader(data.tar, 4, {"image": hr.image("jpg").resize((74, 74))}, memory_budget=budget, output="numpy", tail="keep") as loader:
+    with hr.Loader(
+        data.tar, 4, {"image": hr.image("jpg").resize((74, 74))}, memory_budget=budget, output="numpy", tail="keep"
+    ) as loader:
         for epoch in range(3):
             for _ in loader.epoch(epoch):
                 pass
@@ -100,7 +108,8 @@ import sys, json, headrace as hr
 sys.path.insert(0, sys.argv[2])
 from support import resident_bytes
 before = resident_bytes()
-with hr.Loader(sys.argv[1], 16, {"image": hr.image("jpg").random_resized_crop(224).normalize(hr.IMAGENET)}, output="numpy") as loader:
+field = hr.image("jpg").random_resized_crop(224).normalize(hr.IMAGENET)
+with hr.Loader(sys.argv[1], 16, {"image": field}, output="numpy") as loader:
     for e in range(4):
         for b in loader.epoch(e): size = b["image"].nbytes
     print(json.dumps([resident_bytes() - before, size * (loader.stats()["batches_ahead"] + 2)]))

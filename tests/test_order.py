@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import headrace as hr
@@ -254,7 +255,10 @@ def test_the_window_bounds_how_far_a_sample_moves(numbers: hr.Dataset) -> None:
         order = np.array(indices_of(loader.epoch(0)))
     assert state["lanes"] == 1
     pool = state["pools"][0]
-    spreads = [len(set(order[i : i + 2 * pool].tolist()) & set(range(int(order[i]) - 60, int(order[i]) + 60))) for i in range(0, NUMBERS - 2 * pool, pool)]
+    spreads = [
+        len(set(order[i : i + 2 * pool].tolist()) & set(range(int(order[i]) - 60, int(order[i]) + 60)))
+        for i in range(0, NUMBERS - 2 * pool, pool)
+    ]
     assert np.mean(spreads) > pool / 2
 
 
@@ -263,3 +267,39 @@ def test_padding_wraps_around_the_epoch(numbers: hr.Dataset) -> None:
     last = batches[-1]
     assert last.valid.tolist() == [True] * 11 + [False] * 29
     assert last.indices[11:].tolist() == indices_of(batches)[:29]
+
+
+@pytest.mark.parametrize("tail", ["pad", "keep"])
+@pytest.mark.parametrize("shuffle", [False, "global", "pool"])
+def test_tiny_data_sets_come_exactly_once_on_any_ranks(numbers: hr.Dataset, shuffle: object, tail: str) -> None:
+    for size in range(1, 10):
+        view = numbers[:size]
+        for shape in (Shape(1, 1), Shape(1, 16), Shape(2, 1), Shape(3, 2), Shape(7, 1), Shape(7, 5)):
+            ranks = on_ranks(view, shape, shuffle=shuffle, tail=tail, threads=1, use=one_epoch(1))
+            assert sorted(i for batches in ranks for i in valid_of(batches)) == list(range(size)), (size, shape)
+            assert len({len(batches) for batches in ranks}) == 1
+
+
+def test_padding_of_a_tiny_data_set_wraps_around_more_than_once(numbers: hr.Dataset) -> None:
+    ranks = on_ranks(numbers[:2], Shape(3, 5), shuffle=False, tail="pad", use=one_epoch())
+    assert [len(b.indices) for batches in ranks for b in batches] == [5, 5, 5]
+    assert {int(i) for batches in ranks for b in batches for i in b.indices} == {0, 1}
+
+
+GOLDEN = {
+    "global": [71, 183, 99, 105, 123, 89, 177, 120, 131, 51],
+    "pool": [126, 192, 102, 36, 78, 90, 13, 54, 122, 160],
+}
+
+
+@pytest.mark.parametrize("shuffle", GOLDEN)
+def test_orders_are_frozen(numbers: hr.Dataset, shuffle: str) -> None:
+    """An upgrade never changes a running order: where this fails, plan_version must change."""
+    with hr.Loader(numbers, 1, NUMBER, shuffle=shuffle, seed=42, output="numpy") as loader:
+        assert loader.state_dict()["plan_version"] == 1
+        assert indices_of(itertools.islice(loader.epoch(3), 10)) == GOLDEN[shuffle]
+
+
+def test_fingerprints_are_frozen(numbers: hr.Dataset) -> None:
+    """A state of an older headrace must still be known for one of this data."""
+    assert numbers.fingerprint == "19abc931f263abe257675d50f8c84262"

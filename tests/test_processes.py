@@ -18,7 +18,8 @@ HEAD = """
 import os, sys, threading
 import headrace as hr
 def make(**options):
-    return hr.Loader(sys.argv[1], 4, {"image": hr.image("jpg").random_resized_crop(32), **options.pop("more", {})}, output="numpy", threads=2, **options)
+    fields = {"image": hr.image("jpg").random_resized_crop(32), **options.pop("more", {})}
+    return hr.Loader(sys.argv[1], 4, fields, output="numpy", threads=2, **options)
 """
 
 
@@ -64,7 +65,9 @@ def forever():
     except hr.UsageError: pass   # closed at the end of the interpreter
 threading.Thread(target=forever, daemon=True).start()
 """
-    assert run(code, data.tar).returncode == 0
+    for _ in range(5):  # it is a matter of microseconds
+        ended = run(code, data.tar)
+        assert ended.returncode == 0, ended.stderr
 
 
 def test_nothing_is_printed_by_a_run_without_trouble(data: Data) -> None:
@@ -93,7 +96,9 @@ except KeyboardInterrupt:
 
 
 def test_control_c_reaches_a_consumer_that_waits(data: Data) -> None:
-    child = subprocess.Popen([sys.executable, "-c", HEAD + WAITING, data.tar], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", HEAD + WAITING, data.tar], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert child.stdout is not None and child.stdout.readline() == "waiting\n"
         start = time.monotonic()
@@ -164,7 +169,9 @@ def test_a_forked_child_that_uses_the_loader_gets_a_clear_error(data: Data, what
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("what", ["loader.close()", "del loader", "len(loader)", "loader.state_dict()", "loader.stats()", "loader.quarantine"])
+@pytest.mark.parametrize(
+    "what", ["loader.close()", "del loader", "len(loader)", "loader.state_dict()", "loader.stats()", "loader.quarantine"]
+)
 def test_a_forked_child_does_not_hang(data: Data, what: str) -> None:
     code = f"""
 loader = make(); it = loader.epoch(0); next(it)
@@ -222,7 +229,9 @@ for _ in range(100):
 
 
 def test_a_data_set_works_in_a_forked_child(data: Data) -> None:
-    ended = run(FORK + "ds = hr.open(sys.argv[1]); want = ds[5]; assert in_child(lambda: 0 if ds[5] == want else 7) == 0", data.tar)
+    ended = run(
+        FORK + "ds = hr.open(sys.argv[1]); want = ds[5]; assert in_child(lambda: 0 if ds[5] == want else 7) == 0", data.tar
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
@@ -237,7 +246,9 @@ loader = hr.Loader(sys.argv[1], 4, {"image": hr.image("jpg").resize((32, 32))}, 
 next(iter(loader))
 print(loader.stats()["compute_threads"], {frozenset(os.sched_getaffinity(int(t))) for t in os.listdir("/proc/self/task")})
 """
-    ended = subprocess.run(["taskset", "-c", str(one), sys.executable, "-c", HEAD + code, data.tar], capture_output=True, text=True, timeout=SLOW)
+    ended = subprocess.run(
+        ["taskset", "-c", str(one), sys.executable, "-c", HEAD + code, data.tar], capture_output=True, text=True, timeout=SLOW
+    )
     assert ended.stdout == f"1 {{frozenset({{{one}}})}}\n", ended.stderr
 
 
@@ -249,7 +260,9 @@ def test_processes_that_open_one_unindexed_data_set_at_once_all_succeed(data: Da
         shutil.copy(shard, tmp_path)  # type: ignore[arg-type]
     code = "import sys, headrace as hr; print(len(hr.open(sys.argv[1])))"
     children = [
-        subprocess.Popen([sys.executable, "-c", code, f"{tmp_path}/train-*.tar"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", code, f"{tmp_path}/train-*.tar"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for _ in range(4)
     ]
     ended = [c.communicate(timeout=SLOW) for c in children]

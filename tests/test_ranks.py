@@ -9,8 +9,20 @@ from headrace import ranks
 from support import NUMBER, NUMBERS, run_python
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}
-SLURM_BATCH = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "8", "SLURM_PROCID": "0", "SLURM_NPROCS": "8", "SLURM_TASKS_PER_NODE": "4(x2)"}
-SLURM_STEP = {**SLURM_BATCH, "SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}
+SLURM_BATCH = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_NTASKS": "8",
+    "SLURM_PROCID": "0",
+    "SLURM_NPROCS": "8",
+    "SLURM_TASKS_PER_NODE": "4(x2)",
+}
+SLURM_STEP = {
+    **SLURM_BATCH,
+    "SLURM_STEP_ID": "0",
+    "SLURM_PROCID": "5",
+    "SLURM_STEP_NUM_TASKS": "8",
+    "SLURM_STEP_TASKS_PER_NODE": "4(x2)",
+}
 
 LAUNCHERS = {
     "RANK and WORLD_SIZE": {"RANK": "3", "WORLD_SIZE": "8"},
@@ -61,7 +73,9 @@ def test_arguments_end_the_search() -> None:
 
 
 def test_launchers_that_agree_are_no_trouble() -> None:
-    found = ranks.find(env={**LAUNCHERS["PMI"], **LAUNCHERS["Open MPI"], **LAUNCHERS["the Slurm step"], "RANK": "3", "WORLD_SIZE": "8"})
+    found = ranks.find(
+        env={**LAUNCHERS["PMI"], **LAUNCHERS["Open MPI"], **LAUNCHERS["the Slurm step"], "RANK": "3", "WORLD_SIZE": "8"}
+    )
     assert (found.rank, found.world, found.source) == (3, 8, "RANK and WORLD_SIZE")
 
 
@@ -100,7 +114,9 @@ def test_the_loader_uses_what_was_found_and_says_so_once(
     assert capsys.readouterr().err == "headrace: rank 0 of 4, as RANK and WORLD_SIZE says\n"
 
 
-def test_other_ranks_say_nothing(numbers: hr.Dataset, monkeypatch: pytest.MonkeyPatch, say_again: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_ranks_say_nothing(
+    numbers: hr.Dataset, monkeypatch: pytest.MonkeyPatch, say_again: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "4")
     with hr.Loader(numbers, 8, NUMBER, output="numpy"):
@@ -145,7 +161,9 @@ def test_torch_distributed_with_two_processes(numbers: hr.Dataset, tmp_path: obj
 
 def test_jax_that_was_not_started_is_not_asked() -> None:
     """Asking would start its back end."""
-    run = run_python("import jax, headrace.ranks as r; print(r.find(env={})); import jax._src.xla_bridge as b; print(b.backends_are_initialized())")
+    run = run_python(
+        "import jax, headrace.ranks as r, jax._src.xla_bridge as b; print(r.find(env={})); print(b.backends_are_initialized())"
+    )
     assert run.stdout.splitlines() == ["Ranks(rank=0, world=1, source='nobody', local=1)", "False"], run.stderr
 
 

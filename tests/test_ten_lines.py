@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import pathlib
+import time
 
 import headrace as hr
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import torch
 from support import COUNT, Data, members_of, wait_until, write_tar
 
-TEN_LINES = '''
+TEN_LINES = """
 import headrace as hr
 loader = hr.Loader("train-{0000..0007}.tar", batch_size=64, shuffle=True, seed=1,
                    fields={"image": hr.image("jpg").random_resized_crop(224).random_flip().normalize(hr.IMAGENET),
@@ -21,7 +22,7 @@ loader = hr.Loader("train-{0000..0007}.tar", batch_size=64, shuffle=True, seed=1
 for epoch in range(2):
     for batch in loader.epoch(epoch):
         x, y = batch["image"], batch["label"]        # torch tensors, no copy
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,10 @@ def ten_lines_folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> pa
     folder = tmp_path_factory.mktemp("ten")
     for shard in range(8):
         part = [data.samples[(shard * 20 + i) % COUNT] for i in range(20)]
-        write_tar(folder / f"train-{shard:04d}.tar", [m for i, s in enumerate(part) for m in [(f"{i}.{n.split('.')[-1]}", v) for n, v in members_of(s)]])
+        write_tar(
+            folder / f"train-{shard:04d}.tar",
+            [m for i, s in enumerate(part) for m in [(f"{i}.{n.split('.')[-1]}", v) for n, v in members_of(s)]],
+        )
     return folder
 
 
@@ -41,12 +45,12 @@ def test_the_ten_lines_run_as_pasted(ten_lines_folder: pathlib.Path, monkeypatch
     assert isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)
     assert x.shape == (64, 3, 224, 224) and x.dtype == torch.float32
     assert y.shape == (64,) and y.dtype == torch.int64
-    assert 0 <= int(y.min()) and int(y.max()) <= 4
+    assert int(y.min()) >= 0 and int(y.max()) <= 4
     assert -3 < float(x.min()) < float(x.max()) < 3
     names["loader"].close()  # type: ignore[attr-defined]
 
 
-@pytest.fixture()
+@pytest.fixture
 def loader(data: Data) -> hr.Loader:
     with hr.Loader(data.tar, 8, {"image": hr.image("jpg").resize((32, 32)), "label": hr.scalar("cls")}) as loader:
         yield loader
@@ -118,16 +122,15 @@ def test_buffers_of_batches_let_go_are_used_again(data: Data) -> None:
 
 def test_handing_over_a_ready_batch_is_cheap(data: Data) -> None:
     """The promise is 20 µs; the bound leaves room for a machine that others use."""
-    import time
-
-    with hr.Loader(data.tar, 2, {"image": hr.image("jpg").resize((32, 32)), "label": hr.scalar("cls")}) as loader:
-        times = []
+    fields = {"image": hr.image("jpg").resize((32, 32)), "label": hr.scalar("cls")}
+    times = []
+    with hr.Loader(data.tar, 2, fields, memory_budget="64MiB") as loader:
+        ahead = 2 * loader.stats()["batches_ahead"]
         for epoch in range(3):
+            decoded = loader.stats()["stages"]["decode"]["items"]
             it = loader.epoch(epoch)
-            ahead = loader.stats()["batches_ahead"]
-            for _ in range(8):
-                delivered = loader.stats()["stages"]["deliver"]["items"]
-                wait_until(lambda: loader.stats()["stages"]["decode"]["items"] >= min(delivered + 2 * ahead, 2 * (COUNT // 2)))
+            wait_until(lambda enough=decoded + ahead: loader.stats()["stages"]["decode"]["items"] >= enough)
+            for _ in range(ahead // 2):
                 start = time.perf_counter()
                 next(it)
                 times.append(time.perf_counter() - start)
@@ -144,5 +147,7 @@ def test_importing_headrace_imports_no_framework() -> None:
 def test_importing_headrace_starts_no_thread() -> None:
     from support import run_python
 
-    run = run_python("import headrace, os; print(len(os.listdir('/proc/self/task')))", env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    run = run_python(
+        "import headrace, os; print(len(os.listdir('/proc/self/task')))", env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    )
     assert run.stdout.strip() == "1", run.stderr

@@ -4,7 +4,8 @@
 // normalise into a batch, by the same kernels as the loader and nothing around them.  What
 // the loader is measured against.
 //
-//   jpeg_loop FOLDER_OR_FILES… [threads=1,2] [seconds=3] [mode=f32,u8] [decode=crop,full,only,only_full] [size=224]
+//   jpeg_loop FOLDER_OR_FILES… [threads=1,2] [seconds=3] [mode=f32,u8]
+//   [decode=crop,full,only,only_full] [size=224]
 //
 // decode=full decodes the whole picture and resamples the same crop; only and only_full decode
 // the crop or the whole and throw it away.  Prints one line for each combination.
@@ -81,7 +82,8 @@ class Loop final : public ImageSink {
     const int to = std::clamp(region_.y + region_.height - next_row_, 0, rows.count);
     next_row_ += rows.count;
     if (from < to)
-      resampler_.rows({rows.first + static_cast<size_t>(from) * rows.stride + static_cast<size_t>(3 * region_.x),
+      resampler_.rows({rows.first + static_cast<size_t>(from) * rows.stride +
+                           static_cast<size_t>(3 * region_.x),
                        rows.stride, to - from});
     return {};
   }
@@ -112,7 +114,8 @@ std::vector<Buffer> read_all(const std::vector<std::string>& paths) {
   std::vector<Buffer> out;
   for (const auto& f : files) {
     Buffer b(std::filesystem::file_size(f));
-    std::ifstream(f, std::ios::binary).read(reinterpret_cast<char*>(b.data()), static_cast<std::streamsize>(b.size()));
+    std::ifstream(f, std::ios::binary)
+        .read(reinterpret_cast<char*>(b.data()), static_cast<std::streamsize>(b.size()));
     out.push_back(std::move(b));
   }
   return out;
@@ -170,8 +173,11 @@ std::vector<std::string> pieces(const std::string& s) {
 }
 
 int main_of(int argc, char** argv) {
-  std::map<std::string, std::string> options{
-      {"threads", "1,2"}, {"seconds", "3"}, {"mode", "f32,u8"}, {"decode", "crop,full"}, {"size", "224"}};
+  std::map<std::string, std::string> options{{"threads", "1,2"},
+                                             {"seconds", "3"},
+                                             {"mode", "f32,u8"},
+                                             {"decode", "crop,full"},
+                                             {"size", "224"}};
   std::vector<std::string> paths;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
@@ -183,21 +189,24 @@ int main_of(int argc, char** argv) {
   }
   const std::vector<Buffer> jpegs = read_all(paths);
   if (jpegs.empty()) {
-    std::fprintf(stderr, "usage: jpeg_loop FOLDER_OR_FILES... [threads=1,2] [seconds=3] [mode=f32,u8,f16,bf16] "
-                         "[decode=crop,full,only,only_full] [size=224]\n");
+    std::fprintf(
+        stderr,
+        "usage: jpeg_loop FOLDER_OR_FILES... [threads=1,2] [seconds=3] [mode=f32,u8,f16,bf16] "
+        "[decode=crop,full,only,only_full] [size=224]\n");
     return 2;
   }
   std::printf("%zu pictures, kernels %s\n", jpegs.size(), vector_kernels().name);
   for (const auto& threads : pieces(options["threads"]))
     for (const auto& mode : pieces(options["mode"]))
       for (const auto& decode : pieces(options["decode"])) {
-        const Case c{mode, decode, std::stoi(threads), std::stod(options["seconds"]), std::stoi(options["size"])};
+        const Case c{mode, decode, std::stoi(threads), std::stod(options["seconds"]),
+                     std::stoi(options["size"])};
         Params params({{"size", static_cast<int64_t>(c.size)}});
         const auto step = random_resized_crop_transform.make(std::move(params)).value();
         const auto& crop = *std::get<std::unique_ptr<const Geometric>>(step);
         const Rate rate = measure(jpegs, c, crop);
-        std::printf("threads %d  mode %-4s  decode %-9s  %8.1f images/s  %.3f ms of CPU an image\n", c.threads,
-                    mode.c_str(), decode.c_str(), rate.images_per_second, rate.cpu_ms);
+        std::printf("threads %d  mode %-4s  decode %-9s  %8.1f images/s  %.3f ms of CPU an image\n",
+                    c.threads, mode.c_str(), decode.c_str(), rate.images_per_second, rate.cpu_ms);
         std::fflush(stdout);
       }
   return 0;
@@ -206,4 +215,6 @@ int main_of(int argc, char** argv) {
 }  // namespace
 }  // namespace headrace
 
-int main(int argc, char** argv) { return headrace::main_of(argc, argv); }
+int main(int argc, char** argv) {
+  return headrace::main_of(argc, argv);
+}

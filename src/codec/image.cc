@@ -14,8 +14,9 @@ namespace {
 
 // What pictures of other formats begin with.
 constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
-    {"JPEG", "\xff\xd8\xff"}, {"PNG", "\x89PNG"}, {"WebP", "RIFF"}, {"GIF", "GIF8"},
-    {"BMP", "BM"},            {"TIFF", "II*"},     {"TIFF", "MM"},   {"JPEG XL", "\xff\x0a"}};
+    {"JPEG", "\xff\xd8\xff"}, {"PNG", "\x89PNG"},     {"WebP", "RIFF"},
+    {"GIF", "GIF8"},          {"BMP", "BM"},          {"TIFF", "II*"},
+    {"TIFF", "MM"},           {"JPEG XL", "\xff\x0a"}};
 
 }  // namespace
 

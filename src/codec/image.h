@@ -39,7 +39,9 @@ struct Box {
 // What the rows hold; the number is that of bytes per pixel.
 enum class PixelMode : uint8_t { kGray = 1, kRgb = 3 };
 
-inline constexpr int channels_of(PixelMode mode) { return static_cast<int>(mode); }
+inline constexpr int channels_of(PixelMode mode) {
+  return static_cast<int>(mode);
+}
 
 // A region of the picture made `shrink` times smaller (1, 2, 4 or 8; each side rounded up).
 // With shrink 1 its pixels are those of a full decode, bit for bit.

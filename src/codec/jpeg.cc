@@ -6,8 +6,8 @@
 //            ┌───────────────────────────────┐
 //            │  skipped: entropy-decoded     │   jpeg_skip_scanlines
 //            ├──────┬───────────────┬────────┤
-//            │ e.-d.│▒┌───────────┐▒│ e.-d.  │   jpeg_crop_scanline: columns by iMCU, with a margin ▒,
-//            │ only │▒│  region   │▒│ only   │   because upsampling looks at the neighbours
+//            │ e.-d.│▒┌───────────┐▒│ e.-d.  │   jpeg_crop_scanline: columns by iMCU, with a margin
+//            ▒, │ only │▒│  region   │▒│ only   │   because upsampling looks at the neighbours
 //            ├──────┴─┴───────────┴─┴────────┤
 //            │  never read                   │   jpeg_abort_decompress
 //            └───────────────────────────────┘
@@ -32,14 +32,16 @@
 namespace headrace {
 namespace {
 
-constexpr int kBatch = 16;   // rows decoded between two calls of the sink: an iMCU row of 4:2:0
+constexpr int kBatch = 16;  // rows decoded between two calls of the sink: an iMCU row of 4:2:0
 // Rows begin off every vector boundary: into aligned rows libjpeg-turbo writes past the cache
 // (movntdq), and the resampler would fetch them back from memory at twice its own cost.
 constexpr size_t kOffset = 8;
-constexpr int kMargin = 2;   // columns; one chroma sample of 4:2:0, the reach of fancy upsampling
+constexpr int kMargin = 2;     // columns; one chroma sample of 4:2:0, the reach of fancy upsampling
 constexpr int kMinWidth = 32;  // narrower crops make libjpeg choose another upsampler
 
-int round_up(int a, int b) { return (a + b - 1) / b; }
+int round_up(int a, int b) {
+  return (a + b - 1) / b;
+}
 
 // One thread at a time.
 class Session {
@@ -208,7 +210,8 @@ void Session::start(const ImageRequest& request, Box* decoded) {
 
 void Session::convert(uint8_t* row, int pixels, PixelMode mode) const {
   if (c_.out_color_space == JCS_CMYK) inverted_cmyk_to_rgb(row, row, pixels);
-  if (mode == PixelMode::kGray && c_.out_color_space != JCS_GRAYSCALE) rgb_to_gray(row, row, pixels);
+  if (mode == PixelMode::kGray && c_.out_color_space != JCS_GRAYSCALE)
+    rgb_to_gray(row, row, pixels);
 }
 
 Status Session::read(const ImageRequest& request, const Box& decoded, ImageSink& sink) {
@@ -216,7 +219,8 @@ Status Session::read(const ImageRequest& request, const Box& decoded, ImageSink&
   const size_t stride = (bytes + kRowSlack + kAlignment - 1) / kAlignment * kAlignment;
   rows_.resize(stride * kBatch + kOffset);
   std::array<JSAMPROW, kBatch> row;
-  for (size_t i = 0; i < kBatch; ++i) row[i] = reinterpret_cast<JSAMPLE*>(rows_.data()) + i * stride + kOffset;
+  for (size_t i = 0; i < kBatch; ++i)
+    row[i] = reinterpret_cast<JSAMPLE*>(rows_.data()) + i * stride + kOffset;
   const size_t lead = static_cast<size_t>(request.region.x - decoded.x) *
                       static_cast<size_t>(channels_of(request.mode));
   for (int done = 0; done < decoded.height;) {

@@ -29,7 +29,9 @@ struct JpegKind {
   bool ycck = false;  // four channels as YCCK with Adobe's marker
 };
 
-inline void PrintTo(const JpegKind& kind, std::ostream* out) { *out << kind.name; }
+inline void PrintTo(const JpegKind& kind, std::ostream* out) {
+  *out << kind.name;
+}
 
 struct Image {
   int width = 0;
@@ -45,7 +47,8 @@ inline Image make_image(int width, int height, int channels, uint64_t seed) {
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < channels; ++c)
-        out.pixels.push_back(static_cast<uint8_t>((x * (c + 1) * 3 + y * 5 + static_cast<int>(rng.below(64))) % 256));
+        out.pixels.push_back(static_cast<uint8_t>(
+            (x * (c + 1) * 3 + y * 5 + static_cast<int>(rng.below(64))) % 256));
   return out;
 }
 
@@ -71,8 +74,9 @@ inline std::vector<std::byte> encode(const Image& image, const JpegKind& kind, i
   if (kind.progressive) jpeg_simple_progression(&c);
   jpeg_start_compress(&c, TRUE);
   while (c.next_scanline < c.image_height) {
-    JSAMPROW row = const_cast<JSAMPROW>(image.pixels.data()) +
-                   static_cast<size_t>(c.next_scanline) * static_cast<size_t>(image.width * image.channels);
+    JSAMPROW row =
+        const_cast<JSAMPROW>(image.pixels.data()) +
+        static_cast<size_t>(c.next_scanline) * static_cast<size_t>(image.width * image.channels);
     jpeg_write_scanlines(&c, &row, 1);
   }
   jpeg_finish_compress(&c);
@@ -93,7 +97,8 @@ inline Image decode_all(Bytes jpeg) {
   jpeg_read_header(&c, TRUE);
   if (c.num_components < 4) c.out_color_space = JCS_RGB;
   jpeg_start_decompress(&c);
-  Image out{static_cast<int>(c.output_width), static_cast<int>(c.output_height), c.output_components, {}};
+  Image out{
+      static_cast<int>(c.output_width), static_cast<int>(c.output_height), c.output_components, {}};
   const size_t stride = c.output_width * static_cast<size_t>(c.output_components);
   out.pixels.resize(stride * c.output_height);
   while (c.output_scanline < c.output_height) {
@@ -107,9 +112,9 @@ inline Image decode_all(Bytes jpeg) {
 // The kinds that cameras and tools write, and some that only the standard knows.
 inline std::vector<JpegKind> kinds() {
   std::vector<JpegKind> out;
-  for (const JpegKind& base : {JpegKind{"444", 1, 1}, JpegKind{"422", 2, 1}, JpegKind{"420", 2, 2},
-                               JpegKind{"440", 1, 2}, JpegKind{"411", 4, 1}, JpegKind{"410", 4, 2},
-                               JpegKind{"gray", 1, 1, 1}})
+  for (const JpegKind& base :
+       {JpegKind{"444", 1, 1}, JpegKind{"422", 2, 1}, JpegKind{"420", 2, 2}, JpegKind{"440", 1, 2},
+        JpegKind{"411", 4, 1}, JpegKind{"410", 4, 2}, JpegKind{"gray", 1, 1, 1}})
     for (const bool progressive : {false, true})
       for (const int restart : {0, 3}) {
         JpegKind k = base;

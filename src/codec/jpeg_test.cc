@@ -50,7 +50,8 @@ Result<Image> decode(Bytes jpeg, ImageRequest request = {}, ImageOptions options
 Image cut(const Image& from, const Box& box) {
   Image out{box.width, box.height, from.channels, {}};
   for (int y = box.y; y < box.y + box.height; ++y) {
-    const auto row = from.pixels.begin() + (static_cast<ptrdiff_t>(y) * from.width + box.x) * from.channels;
+    const auto row =
+        from.pixels.begin() + (static_cast<ptrdiff_t>(y) * from.width + box.x) * from.channels;
     out.pixels.insert(out.pixels.end(), row, row + box.width * from.channels);
   }
   return out;
@@ -65,30 +66,37 @@ Box random_box(Rng& rng, int width, int height) {
   return box;
 }
 
-Blob photo(JpegKind kind = {}) { return fixture::encode(fixture::make_image(160, 120, 3, 5), kind); }
+Blob photo(JpegKind kind = {}) {
+  return fixture::encode(fixture::make_image(160, 120, 3, 5), kind);
+}
 
 class JpegKinds : public ::testing::TestWithParam<JpegKind> {};
 
 TEST_P(JpegKinds, WholePictureIsLibjpegsOwn) {
-  const Blob jpeg = fixture::encode(fixture::make_image(97, 61, GetParam().channels, 1), GetParam());
+  const Blob jpeg =
+      fixture::encode(fixture::make_image(97, 61, GetParam().channels, 1), GetParam());
   EXPECT_EQ(decode(jpeg).value().pixels, fixture::decode_all(jpeg).pixels);
 }
 
 TEST_P(JpegKinds, EveryCropIsThatPartOfTheWhole) {
   Rng rng{Key(7)};
-  for (const auto& [width, height] : {std::pair{97, 61}, {33, 130}, {16, 16}, {200, 24}, {5, 3}, {1, 1}}) {
-    const Blob jpeg = fixture::encode(fixture::make_image(width, height, GetParam().channels, 1), GetParam());
+  for (const auto& [width, height] :
+       {std::pair{97, 61}, {33, 130}, {16, 16}, {200, 24}, {5, 3}, {1, 1}}) {
+    const Blob jpeg =
+        fixture::encode(fixture::make_image(width, height, GetParam().channels, 1), GetParam());
     const Image whole = fixture::decode_all(jpeg);
     for (int i = 0; i < 60; ++i) {
       const Box box = random_box(rng, width, height);
       ASSERT_EQ(decode(jpeg, {box}).value().pixels, cut(whole, box).pixels)
-          << width << " x " << height << ": " << box.x << ' ' << box.y << ' ' << box.width << ' ' << box.height;
+          << width << " x " << height << ": " << box.x << ' ' << box.y << ' ' << box.width << ' '
+          << box.height;
     }
   }
 }
 
 TEST_P(JpegKinds, CutAnywhereItIsCorrupt) {
-  const Blob jpeg = fixture::encode(fixture::make_image(97, 61, GetParam().channels, 1), GetParam());
+  const Blob jpeg =
+      fixture::encode(fixture::make_image(97, 61, GetParam().channels, 1), GetParam());
   for (size_t percent = 0; percent < 100; ++percent) {
     const Bytes part = Bytes(jpeg).first(jpeg.size() * percent / 100);
     const auto got = decode(part);
@@ -100,11 +108,13 @@ TEST_P(JpegKinds, CutAnywhereItIsCorrupt) {
 }
 
 TEST_P(JpegKinds, DamageIsAnErrorOrAPictureNeverACrash) {
-  const Blob good = fixture::encode(fixture::make_image(61, 47, GetParam().channels, 1), GetParam());
+  const Blob good =
+      fixture::encode(fixture::make_image(61, 47, GetParam().channels, 1), GetParam());
   Rng rng{Key(11)};
   for (int i = 0; i < 300; ++i) {
     Blob bad = good;
-    for (int k = 0; k < 3; ++k) bad[rng.below(bad.size())] ^= std::byte{static_cast<uint8_t>(1 + rng.below(255))};
+    for (int k = 0; k < 3; ++k)
+      bad[rng.below(bad.size())] ^= std::byte{static_cast<uint8_t>(1 + rng.below(255))};
     Keep keep({});
     const Status s = jpeg_codec.decode(bad, ImageOptions{.max_pixels = 1 << 20}, keep);
     EXPECT_TRUE(s.ok() || s.code() == Code::kCorrupt || s.code() == Code::kUnsupported) << s.text();
@@ -133,7 +143,8 @@ TEST(JpegTest, OtherBytesAreNoPicture) {
 TEST(JpegTest, ColourIsConvertedAsPillowConverts) {
   const Bytes colour = std::as_bytes(std::span(golden::kColourJpeg));
   const auto gray = decode(colour, {.region = {}, .mode = PixelMode::kGray}).value();
-  EXPECT_TRUE(std::equal(gray.pixels.begin(), gray.pixels.end(), std::begin(golden::kColourAsGray)));
+  EXPECT_TRUE(
+      std::equal(gray.pixels.begin(), gray.pixels.end(), std::begin(golden::kColourAsGray)));
   const Bytes grayscale = std::as_bytes(std::span(golden::kGrayJpeg));
   const auto rgb = decode(grayscale).value();
   EXPECT_TRUE(std::equal(rgb.pixels.begin(), rgb.pixels.end(), std::begin(golden::kGrayAsColour)));
@@ -147,7 +158,8 @@ TEST(JpegTest, CmykIsConvertedAsPillowConverts) {
 }
 
 TEST(JpegTest, YcckCropsLikeTheRest) {
-  const Blob jpeg = fixture::encode(fixture::make_image(70, 50, 4, 3), {.name = "ycck", .ycck = true});
+  const Blob jpeg =
+      fixture::encode(fixture::make_image(70, 50, 4, 3), {.name = "ycck", .ycck = true});
   const Image whole = decode(jpeg).value();
   Rng rng{Key(3)};
   for (int i = 0; i < 50; ++i) {
@@ -159,8 +171,10 @@ TEST(JpegTest, YcckCropsLikeTheRest) {
 // The dimensions of the frame header, made large.
 Blob with_size(Blob jpeg, int width, int height) {
   for (size_t i = 0; i + 9 < jpeg.size(); ++i)
-    if (jpeg[i] == std::byte{0xff} && (jpeg[i + 1] == std::byte{0xc0} || jpeg[i + 1] == std::byte{0xc2})) {
-      jpeg[i + 5] = static_cast<std::byte>(height >> 8), jpeg[i + 6] = static_cast<std::byte>(height);
+    if (jpeg[i] == std::byte{0xff} &&
+        (jpeg[i + 1] == std::byte{0xc0} || jpeg[i + 1] == std::byte{0xc2})) {
+      jpeg[i + 5] = static_cast<std::byte>(height >> 8),
+               jpeg[i + 6] = static_cast<std::byte>(height);
       jpeg[i + 7] = static_cast<std::byte>(width >> 8), jpeg[i + 8] = static_cast<std::byte>(width);
       break;
     }
@@ -197,7 +211,8 @@ TEST(JpegTest, StopsReadingBelowTheRegion) {
   const Blob jpeg = photo();
   const Image whole = decode(jpeg).value();
   const Box top{30, 0, 50, 16};
-  EXPECT_EQ(decode(Bytes(jpeg).first(jpeg.size() / 2), {top}).value().pixels, cut(whole, top).pixels);
+  EXPECT_EQ(decode(Bytes(jpeg).first(jpeg.size() / 2), {top}).value().pixels,
+            cut(whole, top).pixels);
 }
 
 TEST(JpegTest, FillerBeforeTheEndMarkIsNoDamage) {
@@ -210,7 +225,8 @@ TEST(JpegTest, FillerBeforeTheEndMarkIsNoDamage) {
 TEST(JpegTest, ShrinksByTheInverseTransform) {
   const Blob jpeg = fixture::encode({64, 48, 3, std::vector<uint8_t>(64 * 48 * 3, 100)}, {});
   for (const int shrink : {2, 4, 8}) {
-    const auto small = decode(jpeg, {{0, 0, 64 / shrink, 48 / shrink}, PixelMode::kRgb, shrink}).value();
+    const auto small =
+        decode(jpeg, {{0, 0, 64 / shrink, 48 / shrink}, PixelMode::kRgb, shrink}).value();
     for (const uint8_t v : small.pixels) ASSERT_NEAR(v, 100, 2);
   }
 }

@@ -10,7 +10,9 @@
 namespace headrace {
 namespace {
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
 
 std::string_view trimmed(std::string_view s) {
   while (!s.empty() && is_space(s.front())) s.remove_prefix(1);
@@ -38,7 +40,8 @@ Result<T> parse(Bytes value) {
   if (error == std::errc::result_out_of_range)
     return corrupt(quoted(text) + " is out of range").at(at);
   if (error != std::errc() || stop != end)
-    return corrupt(quoted(text) + (std::integral<T> ? " is not an integer" : " is not a number")).at(at);
+    return corrupt(quoted(text) + (std::integral<T> ? " is not an integer" : " is not a number"))
+        .at(at);
   return number;
 }
 
@@ -99,17 +102,28 @@ std::unique_ptr<Decoder> make(NumberForm form, DType dtype) {
 
 Result<std::unique_ptr<Decoder>> make_number_decoder(NumberForm form, DType dtype) {
   switch (dtype) {
-    case DType::kU8: return make<uint8_t>(form, dtype);
-    case DType::kI8: return make<int8_t>(form, dtype);
-    case DType::kU16: return make<uint16_t>(form, dtype);
-    case DType::kI16: return make<int16_t>(form, dtype);
-    case DType::kU32: return make<uint32_t>(form, dtype);
-    case DType::kI32: return make<int32_t>(form, dtype);
-    case DType::kU64: return make<uint64_t>(form, dtype);
-    case DType::kI64: return make<int64_t>(form, dtype);
-    case DType::kF32: return make<float>(form, dtype);
-    case DType::kF64: return make<double>(form, dtype);
-    default: return invalid("a number cannot be " + std::string(dtype_name(dtype)));
+    case DType::kU8:
+      return make<uint8_t>(form, dtype);
+    case DType::kI8:
+      return make<int8_t>(form, dtype);
+    case DType::kU16:
+      return make<uint16_t>(form, dtype);
+    case DType::kI16:
+      return make<int16_t>(form, dtype);
+    case DType::kU32:
+      return make<uint32_t>(form, dtype);
+    case DType::kI32:
+      return make<int32_t>(form, dtype);
+    case DType::kU64:
+      return make<uint64_t>(form, dtype);
+    case DType::kI64:
+      return make<int64_t>(form, dtype);
+    case DType::kF32:
+      return make<float>(form, dtype);
+    case DType::kF64:
+      return make<double>(form, dtype);
+    default:
+      return invalid("a number cannot be " + std::string(dtype_name(dtype)));
   }
 }
 

@@ -48,7 +48,8 @@ TEST(NumberTest, ReadsReals) {
 }
 
 TEST(NumberTest, RefusesWhatIsNoNumber) {
-  for (const char* bad : {"", " ", "x", "1 2", "1.5", "--1", "+-1", "0x10", "1_000", "12,", "9223372036854775808"})
+  for (const char* bad :
+       {"", " ", "x", "1 2", "1.5", "--1", "+-1", "0x10", "1_000", "12,", "9223372036854775808"})
     EXPECT_EQ(integer(bad).status().code(), Code::kCorrupt) << bad;
   for (const char* bad : {"", "1..5", "1e", "nothing", "1e999"})
     EXPECT_EQ(real(bad).status().code(), Code::kCorrupt) << bad;
@@ -61,7 +62,9 @@ TEST(NumberTest, ErrorShowsTheTextAndWhereItWentWrong) {
 }
 
 TEST(NumberTest, BytesThatAreNoTextDoNotReachTheMessage) {
-  EXPECT_EQ(integer("1\xff\x01").status().message(), "'1?" "?' is not an integer");
+  EXPECT_EQ(integer("1\xff\x01").status().message(),
+            "'1?"
+            "?' is not an integer");
 }
 
 TEST(NumberTest, ReadsInlineNumbers) {
@@ -71,8 +74,10 @@ TEST(NumberTest, ReadsInlineNumbers) {
   EXPECT_EQ(decode<float>(NumberForm::kInt64, DType::kF32, raw).value(), -5.0f);
   store_le<double>(raw, 2.5);
   EXPECT_EQ(decode<double>(NumberForm::kFloat64, DType::kF64, raw).value(), 2.5);
-  EXPECT_EQ(decode<int64_t>(NumberForm::kFloat64, DType::kI64, raw).status().code(), Code::kCorrupt);
-  EXPECT_EQ(decode<int64_t>(NumberForm::kInt64, DType::kI64, Bytes(raw).first(4)).status().code(), Code::kCorrupt);
+  EXPECT_EQ(decode<int64_t>(NumberForm::kFloat64, DType::kI64, raw).status().code(),
+            Code::kCorrupt);
+  EXPECT_EQ(decode<int64_t>(NumberForm::kInt64, DType::kI64, Bytes(raw).first(4)).status().code(),
+            Code::kCorrupt);
 }
 
 TEST(NumberTest, RefusesWhatTheTypeCannotHold) {
@@ -87,7 +92,8 @@ TEST(NumberTest, RefusesWhatTheTypeCannotHold) {
 }
 
 TEST(NumberTest, HalvesAreNotOffered) {
-  EXPECT_EQ(make_number_decoder(NumberForm::kText, DType::kF16).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(make_number_decoder(NumberForm::kText, DType::kF16).status().code(),
+            Code::kInvalidArgument);
 }
 
 }  // namespace

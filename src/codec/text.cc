@@ -61,7 +61,8 @@ size_t valid_utf8_prefix(Bytes bytes) {
   size_t i = 0;
   while (i < bytes.size()) {
     // Eight at a time while they are ASCII.
-    while (bytes.size() - i >= 8 && (load_le<uint64_t>(bytes.subspan(i)) & 0x8080808080808080u) == 0)
+    while (bytes.size() - i >= 8 &&
+           (load_le<uint64_t>(bytes.subspan(i)) & 0x8080808080808080u) == 0)
       i += 8;
     if (i == bytes.size()) break;
     const auto b = static_cast<unsigned>(bytes[i]);
@@ -76,7 +77,11 @@ size_t valid_utf8_prefix(Bytes bytes) {
   return i;
 }
 
-std::unique_ptr<Decoder> make_text_decoder() { return std::make_unique<AsIs>(true); }
-std::unique_ptr<Decoder> make_bytes_decoder() { return std::make_unique<AsIs>(false); }
+std::unique_ptr<Decoder> make_text_decoder() {
+  return std::make_unique<AsIs>(true);
+}
+std::unique_ptr<Decoder> make_bytes_decoder() {
+  return std::make_unique<AsIs>(false);
+}
 
 }  // namespace headrace

@@ -19,7 +19,8 @@ class Any final : public Slot {
 };
 
 TEST(TextTest, TakesUtf8AsItIs) {
-  for (const std::string text : {"", "plain", "naïve façade", "日本語のテキスト", "😀 and ascii behind it", "\x7f"}) {
+  for (const std::string text :
+       {"", "plain", "naïve façade", "日本語のテキスト", "😀 and ascii behind it", "\x7f"}) {
     Any slot;
     ASSERT_TRUE(make_text_decoder()->run(as_bytes(text), Key(0), slot).ok()) << text;
     EXPECT_EQ(as_text(slot.bytes), text);
@@ -28,8 +29,8 @@ TEST(TextTest, TakesUtf8AsItIs) {
 
 TEST(TextTest, PointsAtTheFirstBadByte) {
   const std::vector<std::pair<std::string, size_t>> bad{
-      {"abc\xff", 3},        {"\x80", 0},         {"ok\xc3", 2},          {"\xc0\xaf", 0},
-      {"\xe0\x80\x80", 0},   {"\xed\xa0\x80", 0}, {"\xf4\x90\x80\x80", 0}, {"12345678\xe2\x82", 8},
+      {"abc\xff", 3},       {"\x80", 0},         {"ok\xc3", 2},           {"\xc0\xaf", 0},
+      {"\xe0\x80\x80", 0},  {"\xed\xa0\x80", 0}, {"\xf4\x90\x80\x80", 0}, {"12345678\xe2\x82", 8},
       {"\xf0\x9f\x98x", 0},
   };
   for (const auto& [text, at] : bad) {

@@ -18,6 +18,7 @@
 #include <algorithm>
 
 #include "format/format.h"
+#include "format/header_window.h"
 #include "format/tar_header.h"
 #include "format/tar_writer.h"
 #include "index/names.h"
@@ -27,44 +28,8 @@ namespace headrace {
 namespace {
 
 constexpr uint64_t kMaxNameBytes = uint64_t{1} << 20;  // of a long name or PAX records
-constexpr uint64_t kSmallRead = 2048;                  // header, a label, and the next header
-constexpr uint64_t kLargeRead = uint64_t{256} << 10;
-constexpr uint64_t kRunRead = uint64_t{4} << 20;  // where one large read is cheaper than many
-constexpr uint64_t kWorthSkipping = uint64_t{8}
-                                    << 10;  // warm, a read of 2 KiB costs as much as copying 4
+constexpr uint64_t kScanBytes = uint64_t{256} << 10;   // behind the end mark
 constexpr std::string_view kSuffixes[] = {".tar"};
-
-// Reads headers through a window that grows while members are small, and shrinks to
-// single headers when it has to jump over data.  One thread at a time.
-class Window {
- public:
-  explicit Window(const ShardInput& shard) : shard_(shard) {}
-
-  // Precondition: offset + length is within the file.
-  Status bytes(uint64_t offset, uint64_t length, Bytes& out) {
-    if (offset < begin_ || offset + length > begin_ + buffer_.size())
-      HEADRACE_TRY(move(offset, length));
-    out = buffer_.bytes().subspan(offset - begin_, length);
-    return {};
-  }
-
- private:
-  Status move(uint64_t offset, uint64_t length) {
-    const uint64_t end = begin_ + buffer_.size();
-    const bool jumped = offset > end + kWorthSkipping;
-    size_ = jumped ? kSmallRead : std::min(size_ * 2, kLargeRead);
-    const uint64_t want = shard_.store.prefers_runs() ? kRunRead : size_;
-    begin_ = offset;
-    return shard_.store.read_at(shard_.info.path, offset,
-                                std::min(std::max(want, length), shard_.info.bytes - offset),
-                                buffer_);
-  }
-
-  const ShardInput& shard_;
-  Buffer buffer_;
-  uint64_t begin_ = 0;
-  uint64_t size_ = kSmallRead;
-};
 
 // Walks the members once.  One thread at a time.
 class TarIndexer {
@@ -237,7 +202,7 @@ class TarIndexer {
     if (size() - at < 2 * kTarBlock) return no_end(at);
     for (uint64_t rest = at; rest < size();) {
       Bytes block;
-      const uint64_t n = std::min(kLargeRead, size() - rest);
+      const uint64_t n = std::min(kScanBytes, size() - rest);
       HEADRACE_TRY(window_.bytes(rest, n, block));
       if (!is_zero(block)) {
         if (rest == at && !is_zero(block.subspan(kTarBlock, kTarBlock)))
@@ -276,7 +241,7 @@ class TarIndexer {
     uint64_t at;
   };
   const ShardInput& shard_;
-  Window window_;
+  HeaderWindow window_;
   PartBuilder part_;
   TarHeader header_;
   std::string long_name_;

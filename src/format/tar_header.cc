@@ -49,10 +49,18 @@ bool parse_size(Bytes field, uint64_t& out) {
   return parse_octal(field, out);
 }
 
+// Eight bytes at a time in four lanes of 16 bits, which 64 words of 2 x 255 do not fill:
+// the sum is most of what reading a header costs.
 uint64_t unsigned_sum(Bytes block) {
-  uint32_t sum = 0;
-  for (size_t i = 0; i < kTarBlock; ++i) sum += static_cast<uint32_t>(block[i]);
-  for (size_t i = kSumAt; i < kSumAt + kSumBytes; ++i) sum -= static_cast<uint32_t>(block[i]);
+  constexpr uint64_t kEven = 0x00ff00ff00ff00ffu;
+  uint64_t lanes = 0;
+  for (size_t i = 0; i < kTarBlock; i += 8) {
+    const auto word = load_le<uint64_t>(block.subspan(i, 8));
+    lanes += (word & kEven) + ((word >> 8) & kEven);
+  }
+  uint64_t sum = 0;
+  for (; lanes != 0; lanes >>= 16) sum += lanes & 0xffff;
+  for (size_t i = kSumAt; i < kSumAt + kSumBytes; ++i) sum -= static_cast<uint64_t>(block[i]);
   return sum + kSumBytes * ' ';
 }
 

@@ -14,6 +14,7 @@
 #include "format/registry.h"
 #include "index/sidecar.h"
 #include "pack/journal.h"
+#include "pack/layout.h"
 #include "pack/sample_reader.h"
 #include "plan/permutation.h"
 
@@ -40,56 +41,6 @@ class CheckedSink final : public Sink {
   std::unique_ptr<Sink> inner_;
   PackedShard& shard_;
 };
-
-// Which samples go where.  Immutable, hence thread-safe.
-struct Layout {
-  uint64_t samples = 0;
-  uint64_t shards = 0;
-  bool keep_order = false;
-  Key key{0};
-
-  // Floors of equal steps: shards differ by at most one sample.
-  uint64_t begin(uint64_t shard) const {
-    return static_cast<uint64_t>(static_cast<unsigned __int128>(shard) * samples / shards);
-  }
-};
-
-Result<uint64_t> count_shards(const Source& source, const PackOptions& options) {
-  const uint64_t step = uint64_t{options.for_ranks} * options.for_workers;
-  uint64_t shards = options.shards;
-  if (shards == 0) {
-    shards = std::max<uint64_t>(
-        1, (source.blocks().bytes + options.shard_bytes - 1) / options.shard_bytes);
-    shards = (shards + step - 1) / step * step;
-    if (shards > source.size()) shards = source.size() / step * step;
-  }
-  if (shards % step != 0)
-    return invalid(fmt::format(
-        "{} shards cannot be shared evenly by {} ranks of {} workers: give a multiple of {}",
-        shards, options.for_ranks, options.for_workers, step));
-  if (shards == 0 || shards > source.size())
-    return invalid(
-        fmt::format("{} samples are too few for {} shards", source.size(), std::max(shards, step)));
-  return shards;
-}
-
-Result<std::vector<uint32_t>> wanted_fields(const Schema& schema,
-                                            const std::vector<std::string>& names) {
-  std::vector<uint32_t> fields;
-  std::string known;
-  for (uint32_t f = 0; f < schema.size(); ++f) {
-    if (names.empty()) fields.push_back(f);
-    known.append(known.empty() ? "" : ", ").append(schema[f].name);
-  }
-  for (const std::string& name : names) {
-    const auto it = std::find_if(schema.begin(), schema.end(),
-                                 [&name](const Field& f) { return f.name == name; });
-    if (it == schema.end())
-      return invalid(fmt::format("no field named '{}'; there are: {}", name, known));
-    fields.push_back(static_cast<uint32_t>(it - schema.begin()));
-  }
-  return fields;
-}
 
 // Thread-safe: shards are written in parallel.
 class Packer {
@@ -235,16 +186,6 @@ class Packer {
 };
 
 }  // namespace
-
-Status validate(const PackOptions& options) {
-  if (options.for_ranks == 0 || options.for_workers == 0)
-    return invalid("for_ranks and for_workers must be at least 1");
-  if (options.shard_bytes == 0) return invalid("shard_bytes must be at least 1");
-  HEADRACE_ASSIGN(const Format* format, find_format(options.format));
-  if (format->create == nullptr)
-    return unsupported(fmt::format("format '{}' cannot be written", options.format));
-  return {};
-}
 
 Result<PackResult> pack(const Source& source, const std::string& folder,
                         const PackOptions& options) {

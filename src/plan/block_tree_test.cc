@@ -12,8 +12,8 @@ namespace headrace {
 namespace {
 
 std::vector<uint32_t> random_sizes(Rng& rng, uint64_t blocks) {
-  std::vector<uint32_t> sizes;
-  for (uint64_t i = 0; i < blocks; ++i) sizes.push_back(static_cast<uint32_t>(rng.below(5)));
+  std::vector<uint32_t> sizes(blocks);
+  for (uint32_t& size : sizes) size = static_cast<uint32_t>(rng.below(5));
   return sizes;
 }
 

@@ -91,6 +91,7 @@ class Expected {
     }
     if (shapes_[0].order.lanes > 1) std::sort(keys.begin(), keys.end());
     std::vector<PlanSlot> out;
+    out.reserve(keys.size());
     for (const auto& [lane, source, position] : keys) out.push_back(slot(source, position));
     return out;
   }

@@ -11,7 +11,7 @@
 namespace headrace {
 namespace {
 
-const Key kKey = Key(1).with("mixture");
+constexpr Key kKey = Key(1).with("mixture");
 
 std::vector<double> random_shares(Rng& rng, uint64_t sources) {
   std::vector<double> shares;

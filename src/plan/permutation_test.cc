@@ -16,8 +16,8 @@ namespace {
 constexpr double kSigmas = 4;
 
 std::vector<uint64_t> all_of(Permutation& p) {
-  std::vector<uint64_t> out;
-  for (uint64_t i = 0; i < p.size(); ++i) out.push_back(p.at(i));
+  std::vector<uint64_t> out(p.size());
+  for (uint64_t i = 0; i < out.size(); ++i) out[i] = p.at(i);
   return out;
 }
 
@@ -61,6 +61,7 @@ TEST(PermutationTest, EveryOrderOfAFewIsEquallyLikely) {
       ++seen[all_of(p)];
     }
     std::vector<uint64_t> counts;
+    counts.reserve(seen.size());
     for (const auto& [order, count] : seen) counts.push_back(count);
     uint64_t factorial = 1;
     for (uint64_t i = 2; i <= n; ++i) factorial *= i;
@@ -147,8 +148,8 @@ TEST(FeistelTest, InverseFindsThePosition) {
 TEST(FeistelTest, IsABijectionDownToOne) {
   for (uint64_t n = 1; n < 300; ++n) {
     const Feistel f(Key(n), n);
-    std::vector<uint64_t> values;
-    for (uint64_t i = 0; i < n; ++i) values.push_back(f.at(i));
+    std::vector<uint64_t> values(n);
+    for (uint64_t i = 0; i < n; ++i) values[i] = f.at(i);
     EXPECT_TRUE(is_permutation_of(values)) << n;
   }
 }

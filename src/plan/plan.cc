@@ -16,68 +16,6 @@ using U128 = unsigned __int128;
 constexpr size_t kKeptEpochs = 2;
 constexpr uint64_t kMaxDraw = uint64_t{1} << 62;
 
-Status check_names(const std::vector<PlanSource>& sources) {
-  if (sources.empty()) return invalid("a plan needs at least one source");
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (sources[i].tree == nullptr) return internal("a source without its block tree");
-    for (size_t j = 0; j < i; ++j) {
-      if (sources[i].name == sources[j].name) {
-        return invalid(fmt::format("two sources are named '{}'", sources[i].name));
-      }
-    }
-  }
-  return {};
-}
-
-std::string fingerprint_of(const std::vector<PlanSource>& sources) {
-  if (sources.size() == 1) return sources[0].fingerprint;
-  Hasher hasher;
-  for (const PlanSource& s : sources) hasher.add(s.name).add(s.fingerprint);
-  return hasher.finish().hex();
-}
-
-// Fills the mixture's part of a state from the arguments.
-Status set_mixture(const std::vector<PlanSource>& sources, const PlanOptions& options,
-                   PlanState& state) {
-  if (options.weights.empty()) {
-    if (sources.size() > 1) return invalid("several sources need weights");
-    if (options.epoch_draws > 0) return invalid("epoch_draws is for mixtures");
-    return {};
-  }
-  if (options.weights.size() != sources.size()) {
-    return invalid(
-        fmt::format("{} weights for {} sources", options.weights.size(), sources.size()));
-  }
-  HEADRACE_ASSIGN(std::vector<uint64_t> weights, integer_weights(options.weights));
-  state.epoch_draws = options.epoch_draws;
-  for (size_t k = 0; k < sources.size() && options.epoch_draws == 0; ++k) {
-    if (weights[k] > 0) state.epoch_draws += sources[k].tree->samples();
-  }
-  state.mixture = {std::vector<uint64_t>(sources.size()), {{0, std::move(weights)}}};
-  return {};
-}
-
-// The state at the start of a run, as the arguments alone would have it.
-Result<PlanState> state_of(const std::vector<PlanSource>& sources, const PlanOptions& options) {
-  HEADRACE_TRY(check_names(sources));
-  HEADRACE_TRY(validate(options.cut));
-  if (options.reassign_every < 1) return invalid("reassign_every must be at least 1 epoch");
-  PlanState state{.fingerprint = fingerprint_of(sources), .seed = options.seed};
-  state.reassign_every = options.reassign_every;
-  std::vector<SourceSize> sizes;
-  sizes.reserve(sources.size());
-  for (const PlanSource& s : sources) {
-    sizes.push_back({s.tree->samples(), s.tree->filled_blocks(), s.bytes});
-  }
-  for (const OrderShape& shape : choose_shapes(sizes, options.shuffle, options.window_bytes)) {
-    state.mode = shape.mode;
-    state.lanes = shape.lanes;
-    state.pools.push_back(shape.pool);
-  }
-  HEADRACE_TRY(set_mixture(sources, options, state));
-  return state;
-}
-
 }  // namespace
 
 Plan::Plan(std::vector<PlanSource> sources, const StepCut& cut, PlanState identity)
@@ -103,13 +41,13 @@ Result<std::unique_ptr<Plan>> Plan::from(std::vector<PlanSource> sources, const 
 
 Result<std::unique_ptr<Plan>> Plan::make(std::vector<PlanSource> sources,
                                          const PlanOptions& options) {
-  HEADRACE_ASSIGN(const PlanState state, state_of(sources, options));
+  HEADRACE_ASSIGN(const PlanState state, initial_state(sources, options));
   return from(std::move(sources), options.cut, state);
 }
 
 Result<std::unique_ptr<Plan>> Plan::resume(std::vector<PlanSource> sources,
                                            const PlanOptions& options, const PlanState& state) {
-  HEADRACE_ASSIGN(const PlanState asked, state_of(sources, options));
+  HEADRACE_ASSIGN(const PlanState asked, initial_state(sources, options));
   HEADRACE_TRY(check(state, asked));
   HEADRACE_ASSIGN(std::unique_ptr<Plan> plan, from(std::move(sources), options.cut, state));
   if (state.g > plan->length_) {

@@ -19,31 +19,13 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "plan/block_tree.h"
+#include "plan/arguments.h"
 #include "plan/mixture.h"
 #include "plan/order.h"
-#include "plan/shape.h"
 #include "plan/state.h"
 #include "plan/steps.h"
 
 namespace headrace {
-
-struct PlanSource {
-  std::string name;  // keys the source's order when several are mixed
-  std::string fingerprint;
-  std::shared_ptr<const BlockTree> tree;
-  uint64_t bytes = 0;
-};
-
-struct PlanOptions {
-  uint64_t seed = 0;
-  Shuffle shuffle = Shuffle::kAuto;
-  std::optional<uint64_t> window_bytes = {};
-  uint64_t reassign_every = 1;  // epochs that share a block order
-  StepCut cut = {};
-  std::vector<double> weights = {};  // one a source makes a mixture; needed for several sources
-  uint64_t epoch_draws = 0;          // of a mixture; 0: the samples of all sources drawn from
-};
 
 struct PlanSlot {
   uint32_t source = 0;

@@ -13,7 +13,7 @@
 namespace headrace {
 
 inline std::vector<uint32_t> random_sizes(Rng& rng) {
-  enum : uint64_t { kEven, kZeroOrOne, kMostlyEmpty, kOneHuge, kUneven, kKinds };
+  enum : uint8_t { kEven, kZeroOrOne, kMostlyEmpty, kOneHuge, kUneven, kKinds };
   const uint64_t kind = rng.below(kKinds);
   std::vector<uint32_t> sizes(1 + rng.below(rng.below(4) == 0 ? 60 : 12));
   for (uint32_t& size : sizes) {

@@ -33,17 +33,17 @@ class ScaleTest : public ::testing::Test {
     Rng rng{Key(1)};
     std::vector<uint32_t> sizes(1000000);
     for (uint32_t& size : sizes) size = static_cast<uint32_t>(rng.below(20000));
-    tree_ = make_tree(sizes);
+    tree = make_tree(sizes);
   }
-  static void TearDownTestSuite() { tree_.reset(); }
+  static void TearDownTestSuite() { tree.reset(); }
 
   static std::unique_ptr<Plan> plan_of(uint32_t world) {
     PlanOptions options{.seed = 1};
     options.cut = {.batch = uint64_t{world} * 256, .rank = world / 2, .world = world};
-    return Plan::make({{"", "f", tree_, tree_->blocks() * (4 << 20)}}, options).value();
+    return Plan::make({{"", "f", tree, tree->blocks() * (4 << 20)}}, options).value();
   }
 
-  inline static std::shared_ptr<const BlockTree> tree_;
+  inline static std::shared_ptr<const BlockTree> tree;
 };
 
 TEST_F(ScaleTest, AnEpochStartsWithinAMillisecond) {
@@ -52,8 +52,8 @@ TEST_F(ScaleTest, AnEpochStartsWithinAMillisecond) {
   double best = std::numeric_limits<double>::max();
   for (uint64_t epoch = 0; epoch < 20; ++epoch) {
     const std::clock_t start = std::clock();
-    Order order(*tree_, {.seed = 1, .epoch = epoch}, {state.mode, state.lanes, state.pools[0]});
-    EXPECT_LT(order.at(0), tree_->samples());
+    Order order(*tree, {.seed = 1, .epoch = epoch}, {state.mode, state.lanes, state.pools[0]});
+    EXPECT_LT(order.at(0), tree->samples());
     best = std::min(best, seconds_since(start));
   }
   EXPECT_LT(best, 1e-3);

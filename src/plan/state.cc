@@ -46,6 +46,7 @@ Status check_mixture(const PlanState& s) {
   if (s.mixture.has_value() != (s.epoch_draws > 0)) {
     return damaged("a mixture needs the length of its epochs");
   }
+  if (!s.mixture && s.pools.size() > 1) return damaged("several sources without weights");
   if (s.mixture && s.mixture->offsets.size() != s.pools.size()) {
     return damaged(
         fmt::format("{} offsets for {} sources", s.mixture->offsets.size(), s.pools.size()));

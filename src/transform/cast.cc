@@ -31,6 +31,7 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry cast_transform{
-    "cast", "The element type: u8, f16, bf16 or f32.  Values stay 0 to 255 unless normalized.", make};
+    "cast", "The element type: u8, f16, bf16 or f32.  Values stay 0 to 255 unless normalized.",
+    make};
 
 }  // namespace headrace

@@ -24,9 +24,11 @@ TEST(CastTest, ChoosesTheTypeAndScalesNothing) {
 
 TEST(CastTest, RefusesOtherTypes) {
   Store store;
-  EXPECT_EQ(cast_to("i64", store).message(), "a picture cannot be 'i64'; there are u8, f16, bf16, f32");
+  EXPECT_EQ(cast_to("i64", store).message(),
+            "a picture cannot be 'i64'; there are u8, f16, bf16, f32");
   store.normalized = true;
-  EXPECT_EQ(cast_to("u8", store).message(), "a normalized picture cannot be u8; there are f16, bf16, f32");
+  EXPECT_EQ(cast_to("u8", store).message(),
+            "a normalized picture cannot be u8; there are f16, bf16, f32");
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ class CenterCrop final : public Geometric {
   explicit CenterCrop(Size size) : size_(size) {}
   Size infer(Size) const override { return size_; }
   View view(Size in, Rng) const override {
-    return crop_view(in, {offset(in.width, size_.width), offset(in.height, size_.height), size_.width,
-                          size_.height});
+    return crop_view(in, {offset(in.width, size_.width), offset(in.height, size_.height),
+                          size_.width, size_.height});
   }
 
  private:
@@ -37,6 +37,7 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry center_crop_transform{
-    "center_crop", "The middle of the picture, padded with zeros where it is smaller than size.", make};
+    "center_crop", "The middle of the picture, padded with zeros where it is smaller than size.",
+    make};
 
 }  // namespace headrace

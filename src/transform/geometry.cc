@@ -6,9 +6,13 @@
 namespace headrace {
 namespace {
 
-Box whole(Size size) { return {0, 0, size.width, size.height}; }
+Box whole(Size size) {
+  return {0, 0, size.width, size.height};
+}
 
-Box moved(const Box& box, int dx, int dy) { return {box.x + dx, box.y + dy, box.width, box.height}; }
+Box moved(const Box& box, int dx, int dy) {
+  return {box.x + dx, box.y + dy, box.width, box.height};
+}
 
 // The same pixels counted from the other side of a picture of this width.
 Box mirrored(const Box& box, int width) {
@@ -23,8 +27,8 @@ bool shows_all(const View& v) {
 
 // Something of the resampled picture can be seen in the result.
 bool shows_some(const View& v) {
-  return v.window.x < v.size.width && v.window.y < v.size.height && v.window.x + v.window.width > 0 &&
-         v.window.y + v.window.height > 0;
+  return v.window.x < v.size.width && v.window.y < v.size.height &&
+         v.window.x + v.window.width > 0 && v.window.y + v.window.height > 0;
 }
 
 View then_crop(const View& first, const View& second) {
@@ -57,7 +61,9 @@ Result<Filter> filter_named(std::string_view name) {
   return invalid("no filter '" + std::string(name) + "'; there are nearest, bilinear, bicubic");
 }
 
-View identity_view(Size source) { return crop_view(source, whole(source)); }
+View identity_view(Size source) {
+  return crop_view(source, whole(source));
+}
 
 View crop_view(Size source, const Box& window) {
   return {whole(source), source, Filter::kBilinear, window, false};

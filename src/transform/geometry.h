@@ -35,10 +35,10 @@ struct Size {
 };
 
 struct View {
-  Box box;     // within the source
-  Size size;   // of the box after resampling
+  Box box;    // within the source
+  Size size;  // of the box after resampling
   Filter filter = Filter::kBilinear;
-  Box window;  // of the resampled picture; may reach outside, but not lie there altogether
+  Box window;         // of the resampled picture; may reach outside, but not lie there altogether
   bool flip = false;  // left and right change places, last
 
   Size result() const { return {window.width, window.height}; }

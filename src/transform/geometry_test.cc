@@ -19,24 +19,30 @@ struct Picture {
 Picture noise(Size size, uint64_t seed) {
   Rng rng{Key(seed)};
   Picture out{size, {}};
-  for (int i = 0; i < size.width * size.height * 3; ++i) out.pixels.push_back(static_cast<uint8_t>(rng.next()));
+  for (int i = 0; i < size.width * size.height * 3; ++i)
+    out.pixels.push_back(static_cast<uint8_t>(rng.next()));
   out.pixels.resize(out.pixels.size() + kRowSlack);
   return out;
 }
 
 Picture render(const Picture& source, const View& view) {
   const Size size = view.result();
-  Picture out{size, std::vector<uint8_t>(static_cast<size_t>(size.width * size.height * 3) + kRowSlack)};
+  Picture out{size,
+              std::vector<uint8_t>(static_cast<size_t>(size.width * size.height * 3) + kRowSlack)};
   Resampler resampler;
   const Store store{.layout = Layout::kNHWC};
-  const Box region = resampler.begin(view, 1, 3, store, std::as_writable_bytes(std::span(out.pixels)));
+  const Box region =
+      resampler.begin(view, 1, 3, store, std::as_writable_bytes(std::span(out.pixels)));
   const size_t stride = static_cast<size_t>(source.size.width) * 3;
-  resampler.rows({source.pixels.data() + static_cast<size_t>(region.y) * stride + static_cast<size_t>(region.x) * 3,
+  resampler.rows({source.pixels.data() + static_cast<size_t>(region.y) * stride +
+                      static_cast<size_t>(region.x) * 3,
                   stride, region.height});
   return out;
 }
 
-int between(Rng& rng, int low, int high) { return low + static_cast<int>(rng.below(static_cast<uint64_t>(high - low + 1))); }
+int between(Rng& rng, int low, int high) {
+  return low + static_cast<int>(rng.below(static_cast<uint64_t>(high - low + 1)));
+}
 
 // A step as the library makes them: crop (perhaps padding), flip, resize, resized crop.
 View random_step(Size in, Rng& rng) {
@@ -44,8 +50,9 @@ View random_step(Size in, Rng& rng) {
     case 0: {
       const int w = between(rng, 1, in.width + 6);
       const int h = between(rng, 1, in.height + 6);
-      return crop_view(in, {w > in.width ? (in.width - w) / 2 : between(rng, 0, in.width - w),
-                            h > in.height ? (in.height - h) / 2 : between(rng, 0, in.height - h), w, h});
+      return crop_view(
+          in, {w > in.width ? (in.width - w) / 2 : between(rng, 0, in.width - w),
+               h > in.height ? (in.height - h) / 2 : between(rng, 0, in.height - h), w, h});
     }
     case 1: {
       View v = identity_view(in);
@@ -69,7 +76,8 @@ TEST(GeometryTest, FoldedStepsGiveThePixelsOfOneAfterTheOther) {
   Rng rng{Key(1)};
   int folded = 0;
   for (int i = 0; i < 4000; ++i) {
-    const Picture source = noise({between(rng, 1, 30), between(rng, 1, 30)}, static_cast<uint64_t>(i));
+    const Picture source =
+        noise({between(rng, 1, 30), between(rng, 1, 30)}, static_cast<uint64_t>(i));
     const View first = random_step(source.size, rng);
     const View second = random_step(first.result(), rng);
     const auto both = compose(first, second);
@@ -80,7 +88,8 @@ TEST(GeometryTest, FoldedStepsGiveThePixelsOfOneAfterTheOther) {
     ASSERT_EQ(got.size, expected.size);
     for (size_t k = 0; k < expected.pixels.size() - kRowSlack; ++k)
       // Mirrored weights may round the other way: one level.
-      ASSERT_NEAR(got.pixels[k], expected.pixels[k], first.flip && second.resamples() ? 1 : 0) << "case " << i;
+      ASSERT_NEAR(got.pixels[k], expected.pixels[k], first.flip && second.resamples() ? 1 : 0)
+          << "case " << i;
   }
   EXPECT_GT(folded, 2000);
 }
@@ -110,7 +119,8 @@ TEST(GeometryTest, ResizeThenCenterCropIsOneView) {
 }
 
 TEST(GeometryTest, UnknownFiltersAreNamed) {
-  EXPECT_EQ(filter_named("lanczos").status().message(), "no filter 'lanczos'; there are nearest, bilinear, bicubic");
+  EXPECT_EQ(filter_named("lanczos").status().message(),
+            "no filter 'lanczos'; there are nearest, bilinear, bicubic");
 }
 
 }  // namespace

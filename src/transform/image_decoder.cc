@@ -108,7 +108,8 @@ class Run final : public ImageSink {
   static Rows part_of(const Pixels& picture, const Box& region) {
     const size_t pixel = static_cast<size_t>(picture.channels);
     const size_t stride = static_cast<size_t>(picture.size.width) * pixel;
-    return {picture.data + static_cast<size_t>(region.y) * stride + static_cast<size_t>(region.x) * pixel,
+    return {picture.data + static_cast<size_t>(region.y) * stride +
+                static_cast<size_t>(region.x) * pixel,
             stride, region.height};
   }
 
@@ -192,11 +193,13 @@ Status add_step(const Step& step, Program& program, Size& size, std::string& las
 Status read_options(Params options, Program& program) {
   const std::string mode = options.take_text("mode", "RGB");
   program.fast = options.take_flag("fast", false);
-  const double max_pixels = options.take_number("max_pixels", static_cast<double>(program.limits.max_pixels));
+  const double max_pixels =
+      options.take_number("max_pixels", static_cast<double>(program.limits.max_pixels));
   HEADRACE_TRY(options.done());
   if (mode != "RGB" && mode != "L") return invalid("no mode '" + mode + "'; there are RGB, L");
   program.mode = mode == "RGB" ? PixelMode::kRgb : PixelMode::kGray;
-  if (!(max_pixels >= 1 && max_pixels <= 0x1.0p40)) return invalid("parameter 'max_pixels' must be from 1 to 2^40");
+  if (!(max_pixels >= 1 && max_pixels <= 0x1.0p40))
+    return invalid("parameter 'max_pixels' must be from 1 to 2^40");
   program.limits.max_pixels = static_cast<uint64_t>(max_pixels);
   return {};
 }

@@ -28,12 +28,19 @@ class Any final : public Slot {
   Blob bytes;
 };
 
-Step step(std::string name, std::map<std::string, Param> params = {}) { return {std::move(name), Params(std::move(params))}; }
-Step crop() { return step("random_resized_crop", {{"size", int64_t{32}}}); }
-Step pixels() { return step("layout", {{"order", std::string("NHWC")}}); }
+Step step(std::string name, std::map<std::string, Param> params = {}) {
+  return {std::move(name), Params(std::move(params))};
+}
+Step crop() {
+  return step("random_resized_crop", {{"size", int64_t{32}}});
+}
+Step pixels() {
+  return step("layout", {{"order", std::string("NHWC")}});
+}
 
 std::unique_ptr<Decoder> make(std::vector<Step> steps, Params options = {}) {
-  FieldSpec spec{.name = "image", .what = "image", .options = std::move(options), .steps = std::move(steps)};
+  FieldSpec spec{
+      .name = "image", .what = "image", .options = std::move(options), .steps = std::move(steps)};
   return make_decoder(spec).value();
 }
 
@@ -44,7 +51,9 @@ Any run(const Decoder& decoder, Bytes jpeg, uint64_t seed = 1) {
   return slot;
 }
 
-Blob photo() { return fixture::encode(fixture::make_image(160, 120, 3, 5), {}); }
+Blob photo() {
+  return fixture::encode(fixture::make_image(160, 120, 3, 5), {});
+}
 
 TEST(ImageDecoderTest, NoStepsGiveThePictureAsItIs) {
   const Blob jpeg = photo();
@@ -75,7 +84,8 @@ TEST(ImageDecoderTest, FieldsOfOneGroupShareTheirDraws) {
 
 TEST(ImageDecoderTest, ThreadsGiveTheSameBytes) {
   const Blob jpeg = photo();
-  const auto decoder = make({crop(), step("random_flip"), step("normalize", {{"mean", 0.5}, {"std", 0.5}})});
+  const auto decoder =
+      make({crop(), step("random_flip"), step("normalize", {{"mean", 0.5}, {"std", 0.5}})});
   const Any alone = run(*decoder, jpeg, 7);
   std::vector<Any> got(4);
   {
@@ -92,13 +102,16 @@ TEST(ImageDecoderTest, ThreadsGiveTheSameBytes) {
 TEST(ImageDecoderTest, StepsThatDoNotFoldRunOneAfterTheOther) {
   const Blob jpeg = photo();
   const Any small = run(*make({step("resize", {{"size", Numbers{40, 50}}}), pixels()}), jpeg);
-  const Any twice = run(*make({step("resize", {{"size", Numbers{40, 50}}}), step("resize", {{"size", Numbers{30, 20}}}), pixels()}), jpeg);
+  const Any twice = run(*make({step("resize", {{"size", Numbers{40, 50}}}),
+                               step("resize", {{"size", Numbers{30, 20}}}), pixels()}),
+                        jpeg);
   EXPECT_EQ(twice.shape, (std::vector<int64_t>{30, 20, 3}));
   Blob source = small.bytes;
   source.resize(40 * 50 * 3 + kRowSlack);
   Blob expected(30 * 20 * 3);
   Resampler resampler;
-  resampler.begin(resize_view({50, 40}, {20, 30}, Filter::kBilinear), 1, 3, {.layout = Layout::kNHWC}, expected);
+  resampler.begin(resize_view({50, 40}, {20, 30}, Filter::kBilinear), 1, 3,
+                  {.layout = Layout::kNHWC}, expected);
   resampler.rows({reinterpret_cast<const uint8_t*>(source.data()), 150, 40});
   EXPECT_EQ(std::memcmp(twice.bytes.data(), expected.data(), expected.size()), 0);
 }
@@ -106,7 +119,9 @@ TEST(ImageDecoderTest, StepsThatDoNotFoldRunOneAfterTheOther) {
 TEST(ImageDecoderTest, CropOfAResizeIsThatPartOfTheResize) {
   const Blob jpeg = photo();
   const Any whole = run(*make({step("resize", {{"size", int64_t{60}}}), pixels()}), jpeg);
-  const Any part = run(*make({step("resize", {{"size", int64_t{60}}}), step("center_crop", {{"size", int64_t{40}}}), pixels()}), jpeg);
+  const Any part = run(*make({step("resize", {{"size", int64_t{60}}}),
+                              step("center_crop", {{"size", int64_t{40}}}), pixels()}),
+                       jpeg);
   ASSERT_EQ(whole.shape, (std::vector<int64_t>{60, 80, 3}));
   for (size_t y = 0; y < 40; ++y)
     EXPECT_EQ(std::memcmp(&part.bytes[y * 120], &whole.bytes[((y + 10) * 80 + 20) * 3], 120), 0);
@@ -120,7 +135,9 @@ TEST(ImageDecoderTest, FastDecodesSmallerAndLooksTheSame) {
 }
 
 TEST(ImageDecoderTest, GrayModeHasOneChannel) {
-  const Any got = run(*make({step("center_crop", {{"size", int64_t{10}}})}, Params({{"mode", std::string("L")}})), photo());
+  const Any got = run(
+      *make({step("center_crop", {{"size", int64_t{10}}})}, Params({{"mode", std::string("L")}})),
+      photo());
   EXPECT_EQ(got.shape, (std::vector<int64_t>{1, 10, 10}));
 }
 

@@ -6,7 +6,8 @@ namespace headrace {
 const Kernels& vector_kernels() {
   static const Kernels kernels = [] {
     Kernels k = scalar_kernels();
-    use_vector_resampling(k);
+    use_vector_across(k);
+    use_vector_down(k);
     use_vector_stores(k);
     return k;
   }();

@@ -27,6 +27,14 @@ struct AcrossRow {
   uint8_t* out;
 };
 
+// Channel c begins at data + c * plane.
+struct PlanarRow {
+  const uint8_t* data;
+  size_t plane;
+  int pixels;
+  int channels;
+};
+
 struct Kernels {
   const char* name;
   // Resamples rows along themselves, each into `channels` planes.
@@ -36,9 +44,9 @@ struct Kernels {
   // Weighs 2 * pairs rows, from `offset` on, into n bytes.
   void (*down)(const uint8_t* const* rows, size_t offset, const TapPair* taps, int pairs, size_t n,
                uint8_t* out);
-  // One planar row into the slot.
-  using StoreFn = void (*)(const uint8_t* row, size_t plane, int pixels, int channels,
-                           const Store& store, std::byte* out, size_t out_plane_bytes);
+  // One planar row into the slot; its planes there are out_plane bytes apart.
+  using StoreFn = void (*)(const PlanarRow& row, const Store& store, std::byte* out,
+                           size_t out_plane);
   StoreFn planes[4];  // by store_index(): a plane per channel
   StoreFn pixels[4];  // channels interleaved
 };
@@ -53,7 +61,8 @@ const Kernels& scalar_kernels();
 const Kernels& vector_kernels();
 
 // What vector_kernels() is put together from.
-void use_vector_resampling(Kernels& kernels);
+void use_vector_across(Kernels& kernels);
+void use_vector_down(Kernels& kernels);
 void use_vector_stores(Kernels& kernels);
 
 }  // namespace headrace

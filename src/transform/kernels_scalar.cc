@@ -24,7 +24,8 @@ void across_row(const AcrossRow& row, int channels, size_t plane, const Taps& ta
     const uint8_t* in = row.in + static_cast<ptrdiff_t>(taps.start(i)) * channels;
     for (int c = 0; c < channels; ++c) {
       int32_t sum = kRound;
-      for (int k = 0; k < taps.used(i); ++k) sum += in[k * channels + c] * weight_of(taps.weights(i), k);
+      for (int k = 0; k < taps.used(i); ++k)
+        sum += in[k * channels + c] * weight_of(taps.weights(i), k);
       row.out[static_cast<size_t>(c) * plane + static_cast<size_t>(i)] = clipped(sum);
     }
   }
@@ -37,7 +38,8 @@ void across(const AcrossRow* rows, int count, int channels, size_t plane, const 
 void split(const AcrossRow& row, int pixels, int channels, size_t plane, bool reverse) {
   for (int i = 0; i < pixels; ++i) {
     const uint8_t* in = row.in + static_cast<ptrdiff_t>(reverse ? pixels - 1 - i : i) * channels;
-    for (int c = 0; c < channels; ++c) row.out[static_cast<size_t>(c) * plane + static_cast<size_t>(i)] = in[c];
+    for (int c = 0; c < channels; ++c)
+      row.out[static_cast<size_t>(c) * plane + static_cast<size_t>(i)] = in[c];
   }
 }
 
@@ -61,7 +63,7 @@ uint16_t to_f16(float v) {
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and above round to infinity
-  if (magnitude < 0x38800000u) {  // below 2^-14: a multiple of 2^-24
+  if (magnitude < 0x38800000u) {                        // below 2^-14: a multiple of 2^-24
     const float tiny = std::nearbyint(std::bit_cast<float>(magnitude) * 0x1.0p24f);
     return static_cast<uint16_t>(sign | static_cast<uint16_t>(tiny));
   }
@@ -86,29 +88,35 @@ size_t put(uint8_t v, float scale, float bias, std::byte* out) {
 }
 
 template <DType D>
-void planes(const uint8_t* row, size_t plane, int pixels, int channels, const Store& store,
-            std::byte* out, size_t out_plane_bytes) {
-  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
-    std::byte* at = out + c * out_plane_bytes;
-    for (int i = 0; i < pixels; ++i) at += put<D>(row[c * plane + static_cast<size_t>(i)], store.scale[c], store.bias[c], at);
+void planes(const PlanarRow& row, const Store& store, std::byte* out, size_t out_plane) {
+  for (size_t c = 0; c < static_cast<size_t>(row.channels); ++c) {
+    const uint8_t* in = row.data + c * row.plane;
+    std::byte* to = out + c * out_plane;
+    for (int i = 0; i < row.pixels; ++i) to += put<D>(in[i], store.scale[c], store.bias[c], to);
   }
 }
 
 template <DType D>
-void interleaved(const uint8_t* row, size_t plane, int pixels, int channels, const Store& store,
-                 std::byte* out, size_t) {
-  for (int i = 0; i < pixels; ++i)
-    for (size_t c = 0; c < static_cast<size_t>(channels); ++c)
-      out += put<D>(row[c * plane + static_cast<size_t>(i)], store.scale[c], store.bias[c], out);
+void interleaved(const PlanarRow& row, const Store& store, std::byte* out, size_t) {
+  for (int i = 0; i < row.pixels; ++i)
+    for (size_t c = 0; c < static_cast<size_t>(row.channels); ++c)
+      out += put<D>(row.data[c * row.plane + static_cast<size_t>(i)], store.scale[c], store.bias[c],
+                    out);
 }
 
 constexpr Kernels kScalar{
-    "scalar", across, split, down,
+    "scalar",
+    across,
+    split,
+    down,
     {planes<DType::kU8>, planes<DType::kF16>, planes<DType::kBF16>, planes<DType::kF32>},
-    {interleaved<DType::kU8>, interleaved<DType::kF16>, interleaved<DType::kBF16>, interleaved<DType::kF32>}};
+    {interleaved<DType::kU8>, interleaved<DType::kF16>, interleaved<DType::kBF16>,
+     interleaved<DType::kF32>}};
 
 }  // namespace
 
-const Kernels& scalar_kernels() { return kScalar; }
+const Kernels& scalar_kernels() {
+  return kScalar;
+}
 
 }  // namespace headrace

@@ -30,7 +30,8 @@ const hn::Rebind<int32_t, decltype(df)> di32;
 const hn::Rebind<uint32_t, decltype(df)> du32;
 const hn::Rebind<uint16_t, decltype(df)> du16;
 const hn::Rebind<uint8_t, decltype(df)> du8;
-const hn::CappedTag<uint8_t, 16> d16x8;  // one load of three of these reads 48 bytes: within the slack
+const hn::CappedTag<uint8_t, 16>
+    d16x8;  // one load of three of these reads 48 bytes: within the slack
 using VF = hn::Vec<decltype(df)>;
 using VU16 = hn::Vec<decltype(du16)>;
 
@@ -72,73 +73,85 @@ constexpr size_t kBytes = D == DType::kF32 ? 4 : 2;
 // The vectors write to memory of any alignment; the pointer type is for Highway alone.
 template <DType D>
 HWY_INLINE auto lane_pointer(std::byte* p) {
-  if constexpr (D == DType::kF32) return reinterpret_cast<float*>(p);
-  else return reinterpret_cast<uint16_t*>(p);
+  if constexpr (D == DType::kF32)
+    return reinterpret_cast<float*>(p);
+  else
+    return reinterpret_cast<uint16_t*>(p);
 }
 
 template <DType D>
 HWY_INLINE auto lane_tag() {
-  if constexpr (D == DType::kF32) return df;
-  else return du16;
+  if constexpr (D == DType::kF32)
+    return df;
+  else
+    return du16;
 }
 
-// From pixel `done` on, by the plain kernel.
-void rest(Kernels::StoreFn plain, const uint8_t* row, size_t plane, size_t done, int pixels, int channels,
-          const Store& store, std::byte* out, size_t out_plane_bytes) {
-  const int left = pixels - static_cast<int>(done);
-  if (left > 0) plain(row + done, plane, left, channels, store, out, out_plane_bytes);
+// From pixel `done` on, by the plain kernel; `out` is that pixel's place.
+void rest(Kernels::StoreFn plain, PlanarRow row, size_t done, const Store& store, std::byte* out,
+          size_t out_plane) {
+  row.data += done;
+  row.pixels -= static_cast<int>(done);
+  if (row.pixels > 0) plain(row, store, out, out_plane);
+}
+
+size_t whole_vectors(int pixels, size_t lanes) {
+  return static_cast<size_t>(pixels) / lanes * lanes;
 }
 
 template <DType D>
-void planes(const uint8_t* row, size_t plane, int pixels, int channels, const Store& store, std::byte* out,
-            size_t out_plane_bytes) {
-  const size_t n = static_cast<size_t>(pixels) / hn::Lanes(df) * hn::Lanes(df);
-  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+void planes(const PlanarRow& row, const Store& store, std::byte* out, size_t out_plane) {
+  const size_t n = whole_vectors(row.pixels, hn::Lanes(df));
+  for (size_t c = 0; c < static_cast<size_t>(row.channels); ++c) {
     const VF scale = hn::Set(df, store.scale[c]);
     const VF bias = hn::Set(df, store.bias[c]);
-    std::byte* to = out + c * out_plane_bytes;
+    const uint8_t* in = row.data + c * row.plane;
+    std::byte* to = out + c * out_plane;
     for (size_t i = 0; i < n; i += hn::Lanes(df))
-      hn::StoreU(converted<D>(scaled(row + c * plane + i, scale, bias)), lane_tag<D>(),
+      hn::StoreU(converted<D>(scaled(in + i, scale, bias)), lane_tag<D>(),
                  lane_pointer<D>(to + i * kBytes<D>));
   }
-  rest(scalar_kernels().planes[store_index(D)], row, plane, n, pixels, channels, store, out + n * kBytes<D>,
-       out_plane_bytes);
+  rest(scalar_kernels().planes[store_index(D)], row, n, store, out + n * kBytes<D>, out_plane);
 }
 
-void planes_u8(const uint8_t* row, size_t plane, int pixels, int channels, const Store&, std::byte* out,
-               size_t out_plane_bytes) {
-  for (size_t c = 0; c < static_cast<size_t>(channels); ++c)
-    std::memcpy(out + c * out_plane_bytes, row + c * plane, static_cast<size_t>(pixels));
+void planes_u8(const PlanarRow& row, const Store&, std::byte* out, size_t out_plane) {
+  for (size_t c = 0; c < static_cast<size_t>(row.channels); ++c)
+    std::memcpy(out + c * out_plane, row.data + c * row.plane, static_cast<size_t>(row.pixels));
 }
 
 template <DType D>
-void pixels_rgb(const uint8_t* row, size_t plane, int pixels, int channels, const Store& store, std::byte* out,
-                size_t out_plane_bytes) {
+void pixels_rgb(const PlanarRow& row, const Store& store, std::byte* out, size_t out_plane) {
   const Kernels::StoreFn plain = scalar_kernels().pixels[store_index(D)];
-  if (channels != 3) return plain(row, plane, pixels, channels, store, out, out_plane_bytes);
-  const size_t n = static_cast<size_t>(pixels) / hn::Lanes(df) * hn::Lanes(df);
-  const VF s0 = hn::Set(df, store.scale[0]), s1 = hn::Set(df, store.scale[1]), s2 = hn::Set(df, store.scale[2]);
-  const VF b0 = hn::Set(df, store.bias[0]), b1 = hn::Set(df, store.bias[1]), b2 = hn::Set(df, store.bias[2]);
+  if (row.channels != 3) return plain(row, store, out, out_plane);
+  const size_t n = whole_vectors(row.pixels, hn::Lanes(df));
+  const uint8_t* in = row.data;
+  const VF s0 = hn::Set(df, store.scale[0]), b0 = hn::Set(df, store.bias[0]);
+  const VF s1 = hn::Set(df, store.scale[1]), b1 = hn::Set(df, store.bias[1]);
+  const VF s2 = hn::Set(df, store.scale[2]), b2 = hn::Set(df, store.bias[2]);
   for (size_t i = 0; i < n; i += hn::Lanes(df))
-    hn::StoreInterleaved3(converted<D>(scaled(row + i, s0, b0)), converted<D>(scaled(row + plane + i, s1, b1)),
-                          converted<D>(scaled(row + 2 * plane + i, s2, b2)), lane_tag<D>(),
+    hn::StoreInterleaved3(converted<D>(scaled(in + i, s0, b0)),
+                          converted<D>(scaled(in + row.plane + i, s1, b1)),
+                          converted<D>(scaled(in + 2 * row.plane + i, s2, b2)), lane_tag<D>(),
                           lane_pointer<D>(out + 3 * i * kBytes<D>));
-  rest(plain, row, plane, n, pixels, channels, store, out + 3 * n * kBytes<D>, out_plane_bytes);
+  rest(plain, row, n, store, out + 3 * n * kBytes<D>, out_plane);
 }
 
-void pixels_u8(const uint8_t* row, size_t plane, int pixels, int channels, const Store& store, std::byte* out,
-               size_t out_plane_bytes) {
+void pixels_u8(const PlanarRow& row, const Store& store, std::byte* out, size_t out_plane) {
   const Kernels::StoreFn plain = scalar_kernels().pixels[0];
-  if (channels != 3) return plain(row, plane, pixels, channels, store, out, out_plane_bytes);
-  const size_t n = static_cast<size_t>(pixels) / hn::Lanes(d16x8) * hn::Lanes(d16x8);
+  if (row.channels != 3) return plain(row, store, out, out_plane);
+  const size_t n = whole_vectors(row.pixels, hn::Lanes(d16x8));
+  const uint8_t* in = row.data;
   for (size_t i = 0; i < n; i += hn::Lanes(d16x8))
-    hn::StoreInterleaved3(hn::LoadU(d16x8, row + i), hn::LoadU(d16x8, row + plane + i),
-                          hn::LoadU(d16x8, row + 2 * plane + i), d16x8, reinterpret_cast<uint8_t*>(out) + 3 * i);
-  rest(plain, row, plane, n, pixels, channels, store, out + 3 * n, out_plane_bytes);
+    hn::StoreInterleaved3(hn::LoadU(d16x8, in + i), hn::LoadU(d16x8, in + row.plane + i),
+                          hn::LoadU(d16x8, in + 2 * row.plane + i), d16x8,
+                          reinterpret_cast<uint8_t*>(out) + 3 * i);
+  rest(plain, row, n, store, out + 3 * n, out_plane);
 }
 
-alignas(16) constexpr uint8_t kStraight[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-alignas(16) constexpr uint8_t kReversed[16] = {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+alignas(16) constexpr uint8_t kStraight[16] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                               8, 9, 10, 11, 12, 13, 14, 15};
+alignas(16) constexpr uint8_t kReversed[16] = {15, 14, 13, 12, 11, 10, 9, 8,
+                                               7,  6,  5,  4,  3,  2,  1, 0};
 
 void split(const AcrossRow& row, int pixels, int channels, size_t plane, bool reverse) {
   if (channels != 3) return scalar_kernels().split(row, pixels, channels, plane, reverse);
@@ -181,6 +194,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace {
 HWY_EXPORT(fill);
-void use_vector_stores(Kernels& kernels) { HWY_DYNAMIC_DISPATCH(fill)(kernels); }
+void use_vector_stores(Kernels& kernels) {
+  HWY_DYNAMIC_DISPATCH(fill)(kernels);
+}
 }  // namespace headrace
 #endif

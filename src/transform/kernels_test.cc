@@ -23,25 +23,33 @@ struct Case {
 
 std::vector<uint8_t> noise(const Case& c, uint64_t seed) {
   Rng rng{Key(seed)};
-  std::vector<uint8_t> out(static_cast<size_t>(c.source.width * c.source.height * c.channels) + kRowSlack);
-  for (uint8_t& v : out) v = rng.below(4) == 0 ? static_cast<uint8_t>(255 * rng.below(2)) : static_cast<uint8_t>(rng.next());
+  std::vector<uint8_t> out(static_cast<size_t>(c.source.width * c.source.height * c.channels) +
+                           kRowSlack);
+  for (uint8_t& v : out)
+    v = rng.below(4) == 0 ? static_cast<uint8_t>(255 * rng.below(2))
+                          : static_cast<uint8_t>(rng.next());
   return out;
 }
 
-std::vector<std::byte> render(const Case& c, const std::vector<uint8_t>& pixels, const Kernels& kernels) {
+std::vector<std::byte> render(const Case& c, const std::vector<uint8_t>& pixels,
+                              const Kernels& kernels) {
   Resampler resampler(kernels);
-  const size_t n = static_cast<size_t>(c.view.window.width * c.view.window.height * c.channels) * size_of(c.store.dtype);
+  const size_t n = static_cast<size_t>(c.view.window.width * c.view.window.height * c.channels) *
+                   size_of(c.store.dtype);
   std::vector<std::byte> out(n + 1, std::byte{0xa5});  // the last byte guards
   const Box region = resampler.begin(c.view, 1, c.channels, c.store, std::span(out).first(n));
   const auto pixel = static_cast<size_t>(c.channels);
   const size_t stride = static_cast<size_t>(c.source.width) * pixel;
-  resampler.rows({pixels.data() + static_cast<size_t>(region.y) * stride + static_cast<size_t>(region.x) * pixel,
+  resampler.rows({pixels.data() + static_cast<size_t>(region.y) * stride +
+                      static_cast<size_t>(region.x) * pixel,
                   stride, region.height});
   EXPECT_EQ(out.back(), std::byte{0xa5});
   return out;
 }
 
-int between(Rng& rng, int low, int high) { return low + static_cast<int>(rng.below(static_cast<uint64_t>(high - low + 1))); }
+int between(Rng& rng, int low, int high) {
+  return low + static_cast<int>(rng.below(static_cast<uint64_t>(high - low + 1)));
+}
 
 Case random_case(Rng& rng) {
   Case c;
@@ -51,8 +59,11 @@ Case random_case(Rng& rng) {
   if (rng.below(4) == 0) size.height = c.source.height;
   c.view = resize_view(c.source, size, static_cast<Filter>(rng.below(3)));
   c.view.flip = rng.below(2) == 0;
-  const auto shift = [&](int extent) { return between(rng, std::max(-3, 1 - extent), std::min(2, extent - 1)); };
-  if (rng.below(3) == 0) c.view.window = {shift(size.width), shift(size.height), size.width, size.height};
+  const auto shift = [&](int extent) {
+    return between(rng, std::max(-3, 1 - extent), std::min(2, extent - 1));
+  };
+  if (rng.below(3) == 0)
+    c.view.window = {shift(size.width), shift(size.height), size.width, size.height};
   constexpr int kChannels[] = {1, 3, 3, 4};
   c.channels = kChannels[rng.below(4)];
   constexpr DType kTypes[] = {DType::kU8, DType::kF16, DType::kBF16, DType::kF32};
@@ -71,8 +82,9 @@ TEST(KernelsTest, VectorsEqualPlainCode) {
     const Case c = random_case(rng);
     const auto pixels = noise(c, static_cast<uint64_t>(i));
     ASSERT_EQ(render(c, pixels, vector_kernels()), render(c, pixels, scalar_kernels()))
-        << i << ": " << c.source.width << " x " << c.source.height << " to " << c.view.size.width << " x "
-        << c.view.size.height << ", " << c.channels << " channels, " << dtype_name(c.store.dtype);
+        << i << ": " << c.source.width << " x " << c.source.height << " to " << c.view.size.width
+        << " x " << c.view.size.height << ", " << c.channels << " channels, "
+        << dtype_name(c.store.dtype);
   }
 }
 
@@ -83,10 +95,12 @@ TEST(KernelsTest, FloatsAreRoundedOnceAndToEven) {
   for (size_t i = 0; i < 256; ++i) ramp[i] = static_cast<uint8_t>(i);
   for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
     c.store.dtype = dtype;
-    for (const auto& [scale, bias] : {std::pair{1.0f, 0.0f}, {0.0171f, -2.1179f}, {1e-7f, 0.0f}, {300.0f, 1.0f}}) {
+    for (const auto& [scale, bias] :
+         {std::pair{1.0f, 0.0f}, {0.0171f, -2.1179f}, {1e-7f, 0.0f}, {300.0f, 1.0f}}) {
       c.store.scale[0] = scale;
       c.store.bias[0] = bias;
-      EXPECT_EQ(render(c, ramp, vector_kernels()), render(c, ramp, scalar_kernels())) << dtype_name(dtype);
+      EXPECT_EQ(render(c, ramp, vector_kernels()), render(c, ramp, scalar_kernels()))
+          << dtype_name(dtype);
     }
   }
 }

@@ -9,7 +9,8 @@ namespace {
 Result<Transform> make(Params params) {
   const std::string name = params.need_text("order");
   HEADRACE_TRY(params.done());
-  if (name != "NCHW" && name != "NHWC") return invalid("no layout '" + name + "'; there are NCHW, NHWC");
+  if (name != "NCHW" && name != "NHWC")
+    return invalid("no layout '" + name + "'; there are NCHW, NHWC");
   const Layout layout = name == "NCHW" ? Layout::kNCHW : Layout::kNHWC;
   return Transform(StoreStep([layout](Store& store, int) {
     store.layout = layout;
@@ -19,7 +20,7 @@ Result<Transform> make(Params params) {
 
 }  // namespace
 
-extern constinit const TransformEntry layout_transform{
-    "layout", "The order of axes: NCHW or NHWC.", make};
+extern constinit const TransformEntry layout_transform{"layout", "The order of axes: NCHW or NHWC.",
+                                                       make};
 
 }  // namespace headrace

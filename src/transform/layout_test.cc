@@ -12,7 +12,8 @@ TEST(LayoutTest, OrdersTheAxes) {
     const Transform t = layout_transform.make(Params({{"order", std::string(name)}})).value();
     Store store;
     ASSERT_TRUE(std::get<StoreStep>(t)(store, 3).ok());
-    const std::vector<int64_t> expected = name == std::string("NCHW") ? std::vector<int64_t>{3, 4, 5} : std::vector<int64_t>{4, 5, 3};
+    const std::vector<int64_t> expected =
+        name == std::string("NCHW") ? std::vector<int64_t>{3, 4, 5} : std::vector<int64_t>{4, 5, 3};
     EXPECT_EQ(store.shape({5, 4}, 3), expected);
   }
 }

@@ -10,7 +10,8 @@ namespace headrace {
 namespace {
 
 // One number serves all channels.
-Result<std::vector<double>> per_channel(std::vector<double> v, std::string_view name, int channels) {
+Result<std::vector<double>> per_channel(std::vector<double> v, std::string_view name,
+                                        int channels) {
   const auto n = static_cast<size_t>(channels);
   if (v.size() == 1) v.assign(n, v[0]);
   if (v.size() == n) return v;
@@ -27,7 +28,8 @@ Status apply(const std::vector<double>& means, const std::vector<double>& stds, 
     store.scale[c] = static_cast<float>(1 / (255 * std_dev[c]));
     store.bias[c] = static_cast<float>(-mean[c] / std_dev[c]);
   }
-  if (store.cast && store.dtype == DType::kU8) return invalid("a u8 cannot be normalized: cast to f16, bf16 or f32");
+  if (store.cast && store.dtype == DType::kU8)
+    return invalid("a u8 cannot be normalized: cast to f16, bf16 or f32");
   if (!store.cast) store.dtype = DType::kF32;
   store.normalized = true;
   return {};
@@ -41,9 +43,10 @@ Result<Transform> make(Params params) {
     if (!std::isfinite(m)) return invalid("parameter 'mean' must be finite");
   for (const double s : std_dev)
     if (!(s > 0) || !std::isfinite(s)) return invalid("parameter 'std' must be above 0");
-  return Transform(StoreStep([mean = std::move(mean), std_dev = std::move(std_dev)](Store& store, int channels) {
-    return apply(mean, std_dev, store, channels);
-  }));
+  return Transform(
+      StoreStep([mean = std::move(mean), std_dev = std::move(std_dev)](Store& store, int channels) {
+        return apply(mean, std_dev, store, channels);
+      }));
 }
 
 }  // namespace

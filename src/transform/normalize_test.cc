@@ -10,7 +10,8 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-Status apply(const TransformEntry& entry, std::map<std::string, Param> params, Store& store, int channels = 3) {
+Status apply(const TransformEntry& entry, std::map<std::string, Param> params, Store& store,
+             int channels = 3) {
   HEADRACE_ASSIGN(const Transform t, entry.make(Params(std::move(params))));
   return std::get<StoreStep>(t)(store, channels);
 }
@@ -46,9 +47,11 @@ TEST(NormalizeTest, RefusesWhatDoesNotFit) {
             "parameter 'mean' has 2 numbers for 3 channels");
   EXPECT_EQ(apply(normalize_transform, {{"mean", kMean}, {"std", kStd}}, store, 1).message(),
             "parameter 'mean' has 3 numbers for 1 channel");
-  EXPECT_EQ(apply(normalize_transform, {{"mean", kMean}, {"std", Numbers{1, 0, 1}}}, store).message(),
-            "parameter 'std' must be above 0");
-  EXPECT_EQ(apply(normalize_transform, {{"mean", kMean}}, store).message(), "parameter 'std' is missing");
+  EXPECT_EQ(
+      apply(normalize_transform, {{"mean", kMean}, {"std", Numbers{1, 0, 1}}}, store).message(),
+      "parameter 'std' must be above 0");
+  EXPECT_EQ(apply(normalize_transform, {{"mean", kMean}}, store).message(),
+            "parameter 'std' is missing");
   ASSERT_TRUE(apply(normalize_transform, {{"mean", kMean}, {"std", kStd}}, store).ok());
   EXPECT_EQ(apply(normalize_transform, {{"mean", kMean}, {"std", kStd}}, store).message(),
             "the picture is normalized already");

@@ -9,7 +9,11 @@ namespace headrace {
 namespace {
 
 TEST(ParamsTest, GivesWhatWasWrittenOrTheFallback) {
-  Params p({{"p", 0.25}, {"n", int64_t{3}}, {"on", true}, {"name", std::string("x")}, {"list", std::vector<double>{1, 2}}});
+  Params p({{"p", 0.25},
+            {"n", int64_t{3}},
+            {"on", true},
+            {"name", std::string("x")},
+            {"list", std::vector<double>{1, 2}}});
   EXPECT_EQ(p.take_number("p", 0.5), 0.25);
   EXPECT_EQ(p.take_number("n", 0.5), 3);
   EXPECT_EQ(p.take_number("missing", 0.5), 0.5);

@@ -51,7 +51,8 @@ Result<std::unique_ptr<Decoder>> make_decoder(const FieldSpec& spec) {
   const Status status = decoder.status();
   // A step's error begins with the step; both belong to one place.
   const bool in_step = status.message().starts_with("step ");
-  return Status(status.code(), "field '" + spec.name + (in_step ? "', " : "': ") + std::string(status.message()));
+  return Status(status.code(),
+                "field '" + spec.name + (in_step ? "', " : "': ") + std::string(status.message()));
 }
 
 }  // namespace headrace

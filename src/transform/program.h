@@ -4,7 +4,8 @@
 //
 //   hr.image("jpg").random_resized_crop(224).random_flip()
 //
-//   FieldSpec{.name = "image", .what = "image", .steps = {{"random_resized_crop", …}, {"random_flip"}}}
+//   FieldSpec{.name = "image", .what = "image", .steps = {{"random_resized_crop", …},
+//   {"random_flip"}}}
 //
 // Everything is checked here, before data moves: names, parameters, order, types, shapes.
 #pragma once

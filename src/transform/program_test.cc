@@ -12,23 +12,32 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-Step step(std::string name, std::map<std::string, Param> params = {}) { return {std::move(name), Params(std::move(params))}; }
+Step step(std::string name, std::map<std::string, Param> params = {}) {
+  return {std::move(name), Params(std::move(params))};
+}
 
 FieldSpec image(std::vector<Step> steps) {
   return {.name = "image", .what = "image", .steps = std::move(steps)};
 }
 
-Step normalize() { return step("normalize", {{"mean", 0.5}, {"std", 0.5}}); }
+Step normalize() {
+  return step("normalize", {{"mean", 0.5}, {"std", 0.5}});
+}
 
-std::string error(const FieldSpec& spec) { return std::string(make_decoder(spec).status().message()); }
+std::string error(const FieldSpec& spec) {
+  return std::string(make_decoder(spec).status().message());
+}
 
 TEST(ProgramTest, InfersTypeAndShapeBeforeDataMoves) {
   const auto crop = step("random_resized_crop", {{"size", int64_t{224}}});
-  const auto shape = [](std::vector<Step> steps) { return make_decoder(image(std::move(steps))).value()->output().text(); };
+  const auto shape = [](std::vector<Step> steps) {
+    return make_decoder(image(std::move(steps))).value()->output().text();
+  };
   EXPECT_EQ(shape({}), "u8[3,?,?]");
   EXPECT_EQ(shape({crop}), "u8[3,224,224]");
   EXPECT_EQ(shape({crop, step("random_flip"), normalize()}), "f32[3,224,224]");
-  EXPECT_EQ(shape({crop, normalize(), step("cast", {{"dtype", std::string("bf16")}})}), "bf16[3,224,224]");
+  EXPECT_EQ(shape({crop, normalize(), step("cast", {{"dtype", std::string("bf16")}})}),
+            "bf16[3,224,224]");
   EXPECT_EQ(shape({crop, step("layout", {{"order", std::string("NHWC")}})}), "u8[224,224,3]");
   EXPECT_EQ(shape({step("resize", {{"size", int64_t{256}}})}), "u8[3,?,?]");
   EXPECT_EQ(shape({step("resize", {{"size", Numbers{10, 20}}})}), "u8[3,10,20]");
@@ -44,12 +53,15 @@ TEST(ProgramTest, MistakesNameTheFieldAndTheStep) {
   const auto crop = step("random_resized_crop", {{"size", int64_t{224}}});
   EXPECT_EQ(error(image({crop, step("random_flip", {{"prob", 0.5}})})),
             "field 'image', step 2 random_flip: unknown parameter 'prob'; it takes p");
-  EXPECT_EQ(error(image({step("randomflip")})), "field 'image', step 1 randomflip: no such step; did you mean random_flip?");
+  EXPECT_EQ(error(image({step("randomflip")})),
+            "field 'image', step 1 randomflip: no such step; did you mean random_flip?");
   EXPECT_EQ(error(image({step("sharpen")})),
-            "field 'image', step 1 sharpen: no such step; there are random_resized_crop, resize, center_crop, "
+            "field 'image', step 1 sharpen: no such step; there are random_resized_crop, resize, "
+            "center_crop, "
             "random_flip, normalize, cast, layout");
   EXPECT_EQ(error(image({normalize(), crop})),
-            "field 'image', step 2 random_resized_crop: must come before normalize, which is part of the last pass");
+            "field 'image', step 2 random_resized_crop: must come before normalize, which is part "
+            "of the last pass");
 }
 
 TEST(ProgramTest, OptionsAreChecked) {
@@ -57,7 +69,8 @@ TEST(ProgramTest, OptionsAreChecked) {
   spec.options = Params({{"mode", std::string("CMYK")}});
   EXPECT_EQ(error(spec), "field 'image': no mode 'CMYK'; there are RGB, L");
   spec.options = Params({{"fats", true}});
-  EXPECT_EQ(error(spec), "field 'image': unknown parameter 'fats'; it takes mode, fast, max_pixels");
+  EXPECT_EQ(error(spec),
+            "field 'image': unknown parameter 'fats'; it takes mode, fast, max_pixels");
 }
 
 TEST(ProgramTest, OtherFieldsTakeNoSteps) {
@@ -65,7 +78,8 @@ TEST(ProgramTest, OtherFieldsTakeNoSteps) {
   EXPECT_EQ(error(spec), "field 'label', step 1 resize: steps follow an image, not scalar");
   spec.steps.clear();
   spec.what = "sound";
-  EXPECT_EQ(error(spec), "field 'label': nothing decodes 'sound'; there are image, scalar, text, bytes");
+  EXPECT_EQ(error(spec),
+            "field 'label': nothing decodes 'sound'; there are image, scalar, text, bytes, json");
 }
 
 class OneElement final : public Slot {
@@ -93,7 +107,7 @@ TEST(ProgramTest, ScalarsComeFromTextAndFromInlineBytes) {
   spec.options = Params({{"dtype", std::string("f32")}});
   EXPECT_EQ(make_decoder(spec).value()->output().text(), "f32[]");
   spec.options = Params({{"dtype", std::string("f33")}});
-  EXPECT_EQ(error(spec), "field 'label': no type 'f33'");
+  EXPECT_EQ(error(spec).substr(0, 37), "field 'label': there is no type 'f33'");
 }
 
 TEST(ProgramTest, TextAndBytesVaryInLength) {

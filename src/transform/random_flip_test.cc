@@ -23,8 +23,10 @@ TEST(RandomFlipTest, FlipsWithItsProbability) {
 }
 
 TEST(RandomFlipTest, RefusesTyposAndNonsense) {
-  EXPECT_EQ(random_flip_transform.make(Params({{"prob", 1.0}})).status().message(), "unknown parameter 'prob'; it takes p");
-  EXPECT_EQ(random_flip_transform.make(Params({{"p", 2.0}})).status().message(), "parameter 'p' must be in [0, 1]");
+  EXPECT_EQ(random_flip_transform.make(Params({{"prob", 1.0}})).status().message(),
+            "unknown parameter 'prob'; it takes p");
+  EXPECT_EQ(random_flip_transform.make(Params({{"p", 2.0}})).status().message(),
+            "parameter 'p' must be in [0, 1]");
 }
 
 }  // namespace

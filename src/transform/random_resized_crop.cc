@@ -17,7 +17,9 @@ struct Range {
 };
 
 // To the nearest, ties to even, as Python's round().
-int rounded(double v) { return static_cast<int>(std::nearbyint(v)); }
+int rounded(double v) {
+  return static_cast<int>(std::nearbyint(v));
+}
 
 Box centred(Size in, Range ratio) {
   const double shape = static_cast<double>(in.width) / in.height;
@@ -90,6 +92,7 @@ Result<Transform> make(Params params) {
 
 extern constinit const TransformEntry random_resized_crop_transform{
     "random_resized_crop",
-    "A part of random area (scale=(0.08, 1)) and shape (ratio=(3/4, 4/3)), resampled to size.", make};
+    "A part of random area (scale=(0.08, 1)) and shape (ratio=(3/4, 4/3)), resampled to size.",
+    make};
 
 }  // namespace headrace

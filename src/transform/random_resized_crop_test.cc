@@ -19,7 +19,8 @@ std::unique_ptr<const Geometric> make(std::map<std::string, Param> params) {
 }
 
 std::string error(std::map<std::string, Param> params) {
-  return std::string(random_resized_crop_transform.make(Params(std::move(params))).status().message());
+  return std::string(
+      random_resized_crop_transform.make(Params(std::move(params))).status().message());
 }
 
 TEST(RandomResizedCropTest, GivesItsSizeAndABoxWithin) {
@@ -71,10 +72,12 @@ TEST(RandomResizedCropTest, DrawsAreFrozen) {
 TEST(RandomResizedCropTest, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error({}), "parameter 'size' is missing");
   EXPECT_EQ(error({{"size", int64_t{0}}}), "parameter 'size' must be from 1 to 65536");
-  EXPECT_EQ(error({{"size", Numbers{1, 2, 3}}}), "parameter 'size' must be one number or (height, width)");
+  EXPECT_EQ(error({{"size", Numbers{1, 2, 3}}}),
+            "parameter 'size' must be one number or (height, width)");
   EXPECT_EQ(error({{"size", int64_t{8}}, {"scale", Numbers{0.5, 0.1}}}),
             "parameter 'scale' must be (low, high) with 0 < low <= high <= 1");
-  EXPECT_EQ(error({{"size", int64_t{8}}, {"ratio", 1.0}}), "parameter 'ratio' must be (low, high) with 0 < low <= high");
+  EXPECT_EQ(error({{"size", int64_t{8}}, {"ratio", 1.0}}),
+            "parameter 'ratio' must be (low, high) with 0 < low <= high");
   EXPECT_EQ(error({{"size", int64_t{8}}, {"filter", std::string("box")}}),
             "no filter 'box'; there are nearest, bilinear, bicubic");
   EXPECT_EQ(error({{"size", int64_t{8}}, {"scales", 1.0}}),

@@ -8,7 +8,9 @@
 namespace headrace {
 namespace {
 
-size_t aligned(size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
+size_t aligned(size_t n) {
+  return (n + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // [begin, begin + extent) cut to [0, limit), as first and count.
 struct Span {
@@ -48,7 +50,8 @@ bool goes_down_first(const View& v) {
 void Resampler::plan(const View& view, int shrink) {
   const Span columns = cut(view.window.x, view.window.width, view.size.width);
   const Span lines = cut(view.window.y, view.window.height, view.size.height);
-  content_ = {columns.first - view.window.x, lines.first - view.window.y, columns.count, lines.count};
+  content_ = {columns.first - view.window.x, lines.first - view.window.y, columns.count,
+              lines.count};
   if (view.flip) content_.x = view.window.width - content_.x - content_.width;
   reverse_ = view.flip;
   Axis x = axis_of(view.box.x, view.box.width, view.size.width, columns, shrink, view.filter);
@@ -98,7 +101,8 @@ void Resampler::rows(const Rows& rows) {
 
 void Resampler::go_across(const AcrossRow* group, int count, size_t plane) {
   if (!across_.is_copy()) return kernels_.across(group, count, channels_, plane, across_);
-  for (int r = 0; r < count; ++r) kernels_.split(group[r], across_.count(), channels_, plane, reverse_);
+  for (int r = 0; r < count; ++r)
+    kernels_.split(group[r], across_.count(), channels_, plane, reverse_);
 }
 
 void Resampler::take(const uint8_t* row, size_t stride, int count) {
@@ -154,7 +158,8 @@ void Resampler::finish_row(int y) {
 // Down first: content row y waits until the horizontal pass has a group.
 void Resampler::add_tall(int y) {
   const size_t bytes = static_cast<size_t>(across_.high() - across_.low()) * channels();
-  kernels_.down(pointers_.data(), 0, down_.weights(y), (down_.used(y) + 1) / 2, bytes, tall(y % kTogether));
+  kernels_.down(pointers_.data(), 0, down_.weights(y), (down_.used(y) + 1) / 2, bytes,
+                tall(y % kTogether));
   const int waiting = y % kTogether + 1;
   if (waiting < kTogether && y + 1 < content_.height) return;
   AcrossRow group[kTogether];
@@ -170,7 +175,7 @@ void Resampler::store_line(int i, int y) {
   const size_t offset = static_cast<size_t>(y) * (planar ? row : row * channels());
   const size_t which = store_index(store_.dtype);
   const Kernels::StoreFn store = planar ? kernels_.planes[which] : kernels_.pixels[which];
-  store(line(i), wide_, result_.width, channels_, store_, out_ + offset,
+  store({line(i), wide_, result_.width, channels_}, store_, out_ + offset,
         row * static_cast<size_t>(result_.height));
 }
 

@@ -48,7 +48,9 @@ class Resampler {
   void add_tall(int y);
   void store_line(int line, int y);
 
-  uint8_t* ring_row(int y) { return bytes_of(ring_) + static_cast<size_t>(y % ring_rows_) * ring_stride_; }
+  uint8_t* ring_row(int y) {
+    return bytes_of(ring_) + static_cast<size_t>(y % ring_rows_) * ring_stride_;
+  }
   uint8_t* line(int i) { return bytes_of(lines_) + static_cast<size_t>(i) * wide_ * channels(); }
   uint8_t* tall(int i) { return bytes_of(tall_) + static_cast<size_t>(i) * ring_stride_; }
   size_t channels() const { return static_cast<size_t>(channels_); }
@@ -64,16 +66,16 @@ class Resampler {
   std::byte* out_ = nullptr;
   bool reverse_ = false;
   bool down_first_ = false;
-  bool direct_ = false;     // the vertical pass writes into the slot
-  size_t plane_ = 0;        // bytes of one channel of a planar ring row, with slack
-  size_t wide_ = 0;         // likewise of a line
+  bool direct_ = false;  // the vertical pass writes into the slot
+  size_t plane_ = 0;     // bytes of one channel of a planar ring row, with slack
+  size_t wide_ = 0;      // likewise of a line
   size_t ring_stride_ = 0;
   int ring_rows_ = 0;
   int taken_ = 0;  // source rows in the ring so far
   int made_ = 0;   // content rows made so far
   Buffer ring_;
-  Buffer lines_;   // finished rows of the result, planar, padding included
-  Buffer tall_;    // down first: rows that wait for the horizontal pass
+  Buffer lines_;  // finished rows of the result, planar, padding included
+  Buffer tall_;   // down first: rows that wait for the horizontal pass
   std::vector<const uint8_t*> pointers_;
 };
 

@@ -31,11 +31,13 @@ View view_of(const golden::Resampled& g) {
 // Gives the rows in pieces of `step`, as a decoder would.
 std::vector<uint8_t> render(Resampler& resampler, const View& view, const Store& store, int step) {
   const std::vector<uint8_t> pixels = source();
-  std::vector<uint8_t> out(static_cast<size_t>(view.window.width * view.window.height * 3) * size_of(store.dtype));
+  std::vector<uint8_t> out(static_cast<size_t>(view.window.width * view.window.height * 3) *
+                           size_of(store.dtype));
   const Box region = resampler.begin(view, 1, 3, store, std::as_writable_bytes(std::span(out)));
   for (int y = 0; y < region.height; y += step)
-    resampler.rows({pixels.data() + static_cast<size_t>(((region.y + y) * kSize.width + region.x) * 3),
-                    static_cast<size_t>(kSize.width) * 3, std::min(step, region.height - y)});
+    resampler.rows(
+        {pixels.data() + static_cast<size_t>(((region.y + y) * kSize.width + region.x) * 3),
+         static_cast<size_t>(kSize.width) * 3, std::min(step, region.height - y)});
   return out;
 }
 
@@ -121,7 +123,8 @@ TEST(ResampleTest, PaddingIsZeroBeforeItIsNormalized) {
     EXPECT_EQ(floats[c * plane], store.bias[c]);
     EXPECT_EQ(floats[c * plane + static_cast<size_t>(v.window.width) + 1], store.bias[c]);
     EXPECT_EQ(floats[(c + 1) * plane - 1], store.bias[c]);
-    EXPECT_EQ(floats[c * plane + static_cast<size_t>(v.window.width) + 2], 2.0f * golden::kSource[c] + store.bias[c]);
+    EXPECT_EQ(floats[c * plane + static_cast<size_t>(v.window.width) + 2],
+              2.0f * golden::kSource[c] + store.bias[c]);
   }
 }
 

@@ -23,7 +23,7 @@ struct Store {
   Layout layout = Layout::kNCHW;
   std::array<float, kMaxChannels> scale{1, 1, 1, 1};
   std::array<float, kMaxChannels> bias{};
-  bool cast = false;        // the user chose the type
+  bool cast = false;  // the user chose the type
   bool normalized = false;
 
   std::vector<int64_t> shape(Size size, int channels) const {

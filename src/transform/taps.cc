@@ -44,7 +44,8 @@ void Taps::shape(const Axis& axis, int most) {
 }
 
 void Taps::put(int i, int k, int32_t weight) {
-  TapPair& pair = weights_[static_cast<size_t>(i) * static_cast<size_t>(pairs_) + static_cast<size_t>(k / 2)];
+  TapPair& pair =
+      weights_[static_cast<size_t>(i) * static_cast<size_t>(pairs_) + static_cast<size_t>(k / 2)];
   const int32_t high = (weight + (1 << (kSplitBits - 1))) >> kSplitBits;
   pair.high[k % 2] = static_cast<int16_t>(high);
   pair.low[k % 2] = static_cast<int16_t>(weight - (high << kSplitBits));

@@ -59,7 +59,9 @@ class Taps {
   int pairs() const { return pairs_; }
   int start(int i) const { return starts_[static_cast<size_t>(i)]; }
   int used(int i) const { return used_[static_cast<size_t>(i)]; }  // taps, at most 2 * pairs()
-  const TapPair* weights(int i) const { return weights_.data() + static_cast<ptrdiff_t>(i) * pairs_; }
+  const TapPair* weights(int i) const {
+    return weights_.data() + static_cast<ptrdiff_t>(i) * pairs_;
+  }
 
  private:
   template <typename F>

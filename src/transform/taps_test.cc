@@ -32,7 +32,8 @@ TEST(TapsTest, WeightsAddUpToOne) {
         for (int i = 0; i < size; ++i) {
           int sum = 0;
           for (int k = 0; k < 2 * taps.pairs(); ++k) sum += weight(taps, i, k);
-          ASSERT_NEAR(sum, 1 << kWeightBits, taps.used(i)) << source << " to " << size << " at " << i;
+          ASSERT_NEAR(sum, 1 << kWeightBits, taps.used(i))
+              << source << " to " << size << " at " << i;
           ASSERT_GE(taps.start(i), 0);
           ASSERT_LE(taps.low() + taps.start(i) + taps.used(i), source);
         }
@@ -67,7 +68,8 @@ TEST(TapsTest, ReverseCountsFromTheFarEnd) {
   reverse.build(a);
   for (int i = 0; i < 7; ++i) {
     EXPECT_EQ(reverse.start(i), straight.start(6 - i));
-    for (int k = 0; k < straight.used(6 - i); ++k) EXPECT_EQ(weight(reverse, i, k), weight(straight, 6 - i, k));
+    for (int k = 0; k < straight.used(6 - i); ++k)
+      EXPECT_EQ(weight(reverse, i, k), weight(straight, 6 - i, k));
   }
 }
 

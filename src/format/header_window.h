@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HeaderWindow: how a file is read when only the headers between its data are wanted.
+#pragma once
+
+#include <algorithm>
+
+#include "base/buffer.h"
+#include "format/format.h"
+
+namespace headrace {
+
+// Reads headers through a window that grows while members are small, and shrinks to
+// single headers when it has to jump over data.  One thread at a time.
+class HeaderWindow {
+ public:
+  explicit HeaderWindow(const ShardInput& shard) : shard_(shard) {}
+
+  // Precondition: offset + length is within the file.  Valid until the next call.
+  Status bytes(uint64_t offset, uint64_t length, Bytes& out) {
+    if (offset < begin_ || offset + length > begin_ + buffer_.size())
+      HEADRACE_TRY(move(offset, length));
+    out = buffer_.bytes().subspan(offset - begin_, length);
+    return {};
+  }
+
+ private:
+  static constexpr uint64_t kSmallRead = 2048;  // header, a label, and the next header
+  static constexpr uint64_t kLargeRead = uint64_t{256} << 10;
+  // Where one large read is cheaper than many (remote stores).
+  static constexpr uint64_t kRunRead = uint64_t{4} << 20;
+  // Warm, a small read costs as much as copying some 4 KiB.
+  static constexpr uint64_t kWorthSkipping = uint64_t{8} << 10;
+
+  Status move(uint64_t offset, uint64_t length) {
+    const uint64_t end = begin_ + buffer_.size();
+    const bool jumped = offset > end + kWorthSkipping;
+    size_ = jumped ? kSmallRead : std::min(size_ * 2, kLargeRead);
+    const uint64_t want = shard_.store.prefers_runs() ? kRunRead : size_;
+    begin_ = offset;
+    return shard_.store.read_at(shard_.info.path, offset,
+                                std::min(std::max(want, length), shard_.info.bytes - offset),
+                                buffer_);
+  }
+
+  const ShardInput& shard_;
+  Buffer buffer_;
+  uint64_t begin_ = 0;
+  uint64_t size_ = kSmallRead;
+};
+
+}  // namespace headrace
