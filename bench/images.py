@@ -24,9 +24,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 import headrace as hr
+import numpy as np
 from headrace.photos import make_photo
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -83,7 +82,9 @@ class FolderSet:
         mean, std = hr.IMAGENET
         if self.decoder == "pil":
             steps = [transforms.RandomResizedCrop(SIZE), transforms.RandomHorizontalFlip()]
-            steps += [transforms.ToTensor(), transforms.Normalize(mean, std)] if self.mode == "f32" else [transforms.PILToTensor()]
+            steps += (
+                [transforms.ToTensor(), transforms.Normalize(mean, std)] if self.mode == "f32" else [transforms.PILToTensor()]
+            )
             return transforms.Compose(steps)
         steps = [v2.RandomResizedCrop(SIZE, antialias=True), v2.RandomHorizontalFlip()]
         if self.mode == "f32":
@@ -113,7 +114,12 @@ def dataloader_batches(root: pathlib.Path, mode: str, decoder: str, workers: int
     from torch.utils.data import DataLoader
 
     loader = DataLoader(
-        FolderSet(str(root), mode, decoder), BATCH, shuffle=True, drop_last=True, num_workers=workers, persistent_workers=workers > 0
+        FolderSet(str(root), mode, decoder),
+        BATCH,
+        shuffle=True,
+        drop_last=True,
+        num_workers=workers,
+        persistent_workers=workers > 0,
     )
     while True:
         yield from loader
@@ -169,10 +175,14 @@ def contenders(root: pathlib.Path, shards: pathlib.Path, seconds: float) -> dict
     for mode in ("f32", "u8"):
         for threads in sorted({1, cores}):
             out[f"{mode} bare loop, {threads} threads"] = lambda m=mode, t=threads: bare_loop(root, m, t, seconds)
-            out[f"{mode} headrace tar, {threads} threads"] = lambda m=mode, t=threads: in_process("headrace", shards, m, t, seconds)
+            out[f"{mode} headrace tar, {threads} threads"] = lambda m=mode, t=threads: in_process(
+                "headrace", shards, m, t, seconds
+            )
         out[f"{mode} headrace folder, {cores} threads"] = lambda m=mode: in_process("headrace", root, m, cores, seconds)
         for decoder in ("pil", "torchvision"):
-            out[f"{mode} DataLoader + {decoder}, {cores} workers"] = lambda m=mode, d=decoder: in_process(d, root, m, cores, seconds)
+            out[f"{mode} DataLoader + {decoder}, {cores} workers"] = lambda m=mode, d=decoder: in_process(
+                d, root, m, cores, seconds
+            )
     return out
 
 
@@ -192,10 +202,20 @@ def ratios(median: dict[str, float]) -> list[tuple[str, float]]:
     out = []
     for mode in ("f32", "u8"):
         for threads in sorted({1, cores}):
-            out.append((f"{mode}: headrace tar / bare loop, {threads} threads", median[f"{mode} headrace tar, {threads} threads"] / median[f"{mode} bare loop, {threads} threads"]))
+            out.append(
+                (
+                    f"{mode}: headrace tar / bare loop, {threads} threads",
+                    median[f"{mode} headrace tar, {threads} threads"] / median[f"{mode} bare loop, {threads} threads"],
+                )
+            )
         ours = median[f"{mode} headrace tar, {cores} threads"]
         for decoder in ("pil", "torchvision"):
-            out.append((f"{mode}: headrace tar / DataLoader + {decoder}", ours / median[f"{mode} DataLoader + {decoder}, {cores} workers"]))
+            out.append(
+                (
+                    f"{mode}: headrace tar / DataLoader + {decoder}",
+                    ours / median[f"{mode} DataLoader + {decoder}, {cores} workers"],
+                )
+            )
     return out
 
 
@@ -229,7 +249,13 @@ def main() -> None:
                 results[name].append(measure())
                 progress.advance(task)
     median = {name: statistics.median(values) for name, values in results.items()}
-    table = Table("contender", "images/s", "least", "most", title=f"JPEG 500x375 to 224, batch {BATCH}, medians of {args.rounds} interleaved rounds")
+    table = Table(
+        "contender",
+        "images/s",
+        "least",
+        "most",
+        title=f"JPEG 500x375 to 224, batch {BATCH}, medians of {args.rounds} interleaved rounds",
+    )
     lines = ["| contender | images/s | least | most |", "|---|---|---|---|"]
     for name, values in results.items():
         row = (name, f"{median[name]:,.0f}", f"{min(values):,.0f}", f"{max(values):,.0f}")

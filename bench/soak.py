@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads for a long time: every epoch complete, memory flat.
 
-    ./dev soak [MINUTES]
+./dev soak [MINUTES]
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import pathlib
 import sys
 import time
 
+import headrace as hr
 import numpy as np
 from images import ROOT, make_data
-
-import headrace as hr
 
 
 def resident_mb() -> float:
@@ -37,7 +36,10 @@ def main() -> None:
         memory = resident_mb()
         first = memory if epochs == 5 else first
         if epochs % 20 == 0:
-            print(f"epoch {epoch}: {memory:.0f} MB resident, engine peak {loader.stats()['memory_peak'] / 2**20:.0f} MiB", flush=True)
+            print(
+                f"epoch {epoch}: {memory:.0f} MB resident, engine peak {loader.stats()['memory_peak'] / 2**20:.0f} MiB",
+                flush=True,
+            )
         if time.time() > end:
             break
     last = resident_mb()

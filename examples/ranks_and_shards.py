@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs a folder into shards and loads them on three ranks: no splitting by hand, no uneven ends.
 
-    python examples/ranks_and_shards.py
+python examples/ranks_and_shards.py
 """
 
 from __future__ import annotations

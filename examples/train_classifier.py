@@ -13,9 +13,8 @@ import pathlib
 import sys
 import tempfile
 
-import torch
-
 import headrace as hr
+import torch
 from headrace.photos import make_photo
 
 EPOCHS, STOP_AFTER = 2, 5  # steps until the "crash"

@@ -95,8 +95,15 @@ def write_webdataset(path: pathlib.Path) -> None:
         return
     with webdataset.TarWriter(str(path)) as writer:
         for i in range(50):
-            writer.write({"__key__": f"sample{i:05d}", "jpg": bytes([i % 256]) * 1000, "cls": i % 7,
-                          "json": {"i": i}, "txt": f"caption {i}"})
+            writer.write(
+                {
+                    "__key__": f"sample{i:05d}",
+                    "jpg": bytes([i % 256]) * 1000,
+                    "cls": i % 7,
+                    "json": {"i": i},
+                    "txt": f"caption {i}",
+                }
+            )
 
 
 def write_members(path: pathlib.Path) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what Pillow makes of small pictures into headers that the C++ tests compare with.
 
-    .venv/bin/python tests/make_pixel_goldens.py
+.venv/bin/python tests/make_pixel_goldens.py
 """
 
 from __future__ import annotations

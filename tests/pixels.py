@@ -71,7 +71,15 @@ def _build() -> pathlib.Path:
 _lib = ctypes.CDLL(str(_build()))
 _lib.hr_error.restype = ctypes.c_char_p
 _lib.hr_make.restype = ctypes.c_void_p
-_lib.hr_run.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+_lib.hr_run.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_char_p,
+    ctypes.c_size_t,
+    ctypes.c_uint64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+]
 _lib.hr_free.argtypes = [ctypes.c_void_p]
 
 
@@ -96,7 +104,11 @@ def decode(data: bytes, box=None, mode: str = "RGB", shrink: int = 1) -> np.ndar
         w, h, _ = probe(data)
         box = (0, 0, -(-w // shrink), -(-h // shrink))
     out = np.empty((box[3], box[2], channels), np.uint8)
-    _check(_lib.hr_decode(data, ctypes.c_size_t(len(data)), (ctypes.c_int * 4)(*box), channels, shrink, out.ctypes.data_as(ctypes.c_void_p)))
+    _check(
+        _lib.hr_decode(
+            data, ctypes.c_size_t(len(data)), (ctypes.c_int * 4)(*box), channels, shrink, out.ctypes.data_as(ctypes.c_void_p)
+        )
+    )
     return out
 
 
@@ -107,17 +119,42 @@ def draw_crops(width: int, height: int, n: int, seed: int) -> np.ndarray:
     return out
 
 
-def resample(picture: np.ndarray, box, size, filter="bilinear", window=None, flip=False, dtype="u8", layout="NHWC",
-             scale=(1, 1, 1, 1), bias=(0, 0, 0, 0), scalar=False) -> np.ndarray:
-    picture = np.ascontiguousarray(np.concatenate([picture, np.zeros((2 + 64 // picture.shape[1], *picture.shape[1:]), np.uint8)]))
+def resample(
+    picture: np.ndarray,
+    box,
+    size,
+    filter="bilinear",
+    window=None,
+    flip=False,
+    dtype="u8",
+    layout="NHWC",
+    scale=(1, 1, 1, 1),
+    bias=(0, 0, 0, 0),
+    scalar=False,
+) -> np.ndarray:
+    picture = np.ascontiguousarray(
+        np.concatenate([picture, np.zeros((2 + 64 // picture.shape[1], *picture.shape[1:]), np.uint8)])
+    )
     window = window or (0, 0, *size)
     channels = picture.shape[2]
     shape = (window[3], window[2], channels) if layout == "NHWC" else (channels, window[3], window[2])
     code, np_dtype = DTYPES[dtype]
     out = np.empty(shape, np_dtype)
-    _lib.hr_resample(picture.ctypes.data_as(ctypes.c_void_p), picture.shape[1], channels, (ctypes.c_int * 10)(*box, *size, *window),
-                     FILTERS[filter], int(flip), code, int(layout == "NHWC"), (ctypes.c_float * 4)(*scale), (ctypes.c_float * 4)(*bias),
-                     int(scalar), out.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(out.nbytes))
+    _lib.hr_resample(
+        picture.ctypes.data_as(ctypes.c_void_p),
+        picture.shape[1],
+        channels,
+        (ctypes.c_int * 10)(*box, *size, *window),
+        FILTERS[filter],
+        int(flip),
+        code,
+        int(layout == "NHWC"),
+        (ctypes.c_float * 4)(*scale),
+        (ctypes.c_float * 4)(*bias),
+        int(scalar),
+        out.ctypes.data_as(ctypes.c_void_p),
+        ctypes.c_size_t(out.nbytes),
+    )
     return out
 
 
@@ -138,5 +175,5 @@ class Program:
         shape = (ctypes.c_int64 * 4)()
         out = np.empty(room, np.uint8)
         _check(_lib.hr_run(self._it, data, len(data), seed, shape, out.ctypes.data_as(ctypes.c_void_p), room))
-        dims = [n for n in shape][:3]
+        dims = list(shape)[:3]
         return out.view(self._dtype)[: int(np.prod(dims))].reshape(dims).copy()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: E501 - a table
+
 """Bad input: a clear error each.  The cases below are docs/errors.md.
 
 python tests/test_bad_input.py --write       after a message or a case has changed

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what follows from the code: the stubs, the table of formats, the reference, the picture.
 
-    ./dev docs            writes
-    ./dev docs --check    fails where a file is not current
+./dev docs            writes
+./dev docs --check    fails where a file is not current
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-import make_flow_svg
-
 import headrace as hr
+import make_flow_svg
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 

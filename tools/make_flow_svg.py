@@ -9,7 +9,7 @@ BOXES = [
     ("storage/", "bytes", ["ranges, merged,", "in the order of need"]),
     ("codec/ transform/", "pixels", ["decode only the crop,", "resize, normalise"]),
     ("batch/", "together", ["straight into the", "slot of the batch"]),
-    ("your loop", "batch[\"image\"]", ["torch, NumPy, JAX,", "no copy"]),
+    ("your loop", 'batch["image"]', ["torch, NumPy, JAX,", "no copy"]),
 ]
 WIDTH, HEIGHT, GAP = 172, 104, 26
 
@@ -27,13 +27,21 @@ def draw() -> str:
     for i, (folder, role, words) in enumerate(BOXES):
         x = 20 + i * (WIDTH + GAP)
         fill, stroke = ("#fff6e5", "#d99a2b") if i == len(BOXES) - 1 else ("#ffffff", "#1b6ca8")
-        out.append(f'<rect x="{x}" y="52" width="{WIDTH}" height="{HEIGHT}" rx="10" fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>')
+        out.append(
+            f'<rect x="{x}" y="52" width="{WIDTH}" height="{HEIGHT}" rx="10" fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>'
+        )
         middle = x + WIDTH / 2
-        out.append(f'<text x="{middle}" y="43" font-size="12" text-anchor="middle" fill="#555">{role}</text>'.replace('"image"', "&quot;image&quot;"))
+        out.append(
+            f'<text x="{middle}" y="43" font-size="12" text-anchor="middle" fill="#555">{role}</text>'.replace(
+                '"image"', "&quot;image&quot;"
+            )
+        )
         out.append(f'<text x="{middle}" y="82" font-size="15" font-weight="600" text-anchor="middle" fill="#123">{folder}</text>')
         for k, word in enumerate(words):
             out.append(f'<text x="{middle}" y="{110 + 18 * k}" font-size="12.5" text-anchor="middle" fill="#333">{word}</text>')
         if i + 1 < len(BOXES):
-            out.append(f'<line x1="{x + WIDTH + 2}" y1="104" x2="{x + WIDTH + GAP - 3}" y2="104" stroke="#1b6ca8" stroke-width="2" marker-end="url(#a)"/>')
+            out.append(
+                f'<line x1="{x + WIDTH + 2}" y1="104" x2="{x + WIDTH + GAP - 3}" y2="104" stroke="#1b6ca8" stroke-width="2" marker-end="url(#a)"/>'
+            )
     out.append("</svg>")
     return "\n".join(out) + "\n"

@@ -62,7 +62,9 @@ def main() -> int:
     for name, runs in fuzz_runs(folder).items():
         print(f"fuzz             {name}: {runs:,} inputs")
     python = python_suite(folder)
-    print(f"Python           {python[0]} tests passed, {python[1]} failed, {python[2]} skipped (examples and README code among them)")
+    print(
+        f"Python           {python[0]} tests passed, {python[1]} failed, {python[2]} skipped (examples and README code among them)"
+    )
     print(f"time             {seconds // 60} min {seconds % 60} s")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0

@@ -125,7 +125,7 @@ class Dataset:
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return self._view(i.indices(len(self)))
-        numbers = np.asarray(i) if not isinstance(i, (str, bytes)) else np.empty(0, np.str_)
+        numbers: Any = np.asarray(i) if not isinstance(i, (str, bytes)) else np.empty(0, np.str_)
         if numbers.size == 0 and isinstance(i, (list, tuple)):
             numbers = numbers.astype(np.int64)
         if numbers.dtype == np.bool_ and numbers.shape == (len(self),):
@@ -174,10 +174,10 @@ class Dataset:
         return self._source.fingerprint
 
     def key(self, i: int) -> str:
-        return self._source.key(whole(i, "a sample number", 0, max(0, len(self) - 1)))
+        return str(self._source.key(whole(i, "a sample number", 0, max(0, len(self) - 1))))
 
 
-def open(  # noqa: A001 - the public name
+def open(
     source: Any,
     fields: Mapping[str, Field] | None = None,
     *,

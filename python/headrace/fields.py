@@ -108,7 +108,9 @@ class ImageField(Field):
                 mean, std = mean
                 len(mean), len(std)
             except (TypeError, ValueError):
-                raise UsageError("normalize takes mean and std: normalize(hr.IMAGENET) or normalize(mean=(...), std=(...))") from None
+                raise UsageError(
+                    "normalize takes mean and std: normalize(hr.IMAGENET) or normalize(mean=(...), std=(...))"
+                ) from None
         return self._step("normalize", mean=mean, std=std)
 
     def cast(self, dtype: str) -> ImageField:

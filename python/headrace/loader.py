@@ -128,7 +128,7 @@ class Loader:
         self._core = _core.Loader.make(sources, specs, options)
         for note in self._core.notes():
             tell_once(note)
-        self._global = options["global_batch"]
+        self._global: int = self._global_batch(batch_size, global_batch_size)
         self._output, self._device = output, device
         self._position = (0, 0)  # what the consumer has received
         self._next = 0  # the epoch iter() gives
@@ -250,7 +250,9 @@ class Loader:
                 result = function(batch)
                 if result is not None:
                     if not isinstance(result, Mapping):
-                        raise UsageError(f"the function given to loader.map() returned {type(result).__name__}; a dict or None is wanted")
+                        raise UsageError(
+                            f"the function given to loader.map() returned {type(result).__name__}; a dict or None is wanted"
+                        )
                     mapped = Batch(result)
                     mapped._raw = raw
                     batch = mapped
@@ -337,8 +339,7 @@ class Loader:
         batches, waited, outside = self._consumed
         out["consumer"] = {"batches": batches, "wait_s": waited, "step_s": outside}
         out["map"] = {
-            name: {"calls": c.calls, "busy_s": c.busy_ns * 1e-9, "wait_gil_s": c.gil_ns * 1e-9}
-            for name, c in self._costs.items()
+            name: {"calls": c.calls, "busy_s": c.busy_ns * 1e-9, "wait_gil_s": c.gil_ns * 1e-9} for name, c in self._costs.items()
         }
         if self._batch_maps:
             out["map"]["(batch)"] = {"calls": batches, "busy_s": self._map_seconds, "wait_gil_s": 0.0}

@@ -51,7 +51,9 @@ def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)
     if array.dtype.name not in _DTYPES:
-        raise UsageError(f"field '{name}': map() gave {type(result).__name__} ({array.dtype}); numbers, arrays, str or bytes are understood")
+        raise UsageError(
+            f"field '{name}': map() gave {type(result).__name__} ({array.dtype}); numbers, arrays, str or bytes are understood"
+        )
     varies = field.packing is not None
     return {
         **out,

@@ -66,14 +66,25 @@ def doctor() -> list[tuple[str, bool, str]]:
     import importlib.util
 
     out = [
-        ("compute", True, f"{_core.usable_cpus()} CPUs usable ({_core.affinity_cpus()} in the affinity mask, {_core.machine_cpus()} in the machine)"),
+        (
+            "compute",
+            True,
+            f"{_core.usable_cpus()} CPUs usable ({_core.affinity_cpus()} in the affinity mask, {_core.machine_cpus()} in the machine)",
+        ),
         ("memory", True, f"{_core.usable_memory_bytes() / 2**30:.1f} GiB usable"),
     ]
     if _core.affinity_cpus() == 1 < _core.machine_cpus():
-        out.append(("affinity", False, "all threads share one core: ask the scheduler for more (--cpus-per-task, --cpu-bind=none)"))
+        out.append(
+            ("affinity", False, "all threads share one core: ask the scheduler for more (--cpus-per-task, --cpu-bind=none)")
+        )
     for name, package, purpose, there in _core.libraries():
         out.append((name, there, purpose if there else f"{purpose}: missing; apt-get install {package} and build again"))
-    for name, purpose in (("numpy", "arrays"), ("torch", 'output="torch"'), ("jax", 'output="jax"'), ("ml_dtypes", "bfloat16 in NumPy")):
+    for name, purpose in (
+        ("numpy", "arrays"),
+        ("torch", 'output="torch"'),
+        ("jax", 'output="jax"'),
+        ("ml_dtypes", "bfloat16 in NumPy"),
+    ):
         there = importlib.util.find_spec(name) is not None
         out.append((name, there or name != "numpy", purpose if there else f"{purpose}: not installed (pip install {name})"))
     return out

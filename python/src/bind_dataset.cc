@@ -22,13 +22,15 @@ OpenOptions open_options(const std::string& index, const std::string& root, Prog
   OpenOptions o;
   o.root = root;
   o.index = index;
-  o.progress = [&progress](const IndexProgress& p) { progress.tell(p.shards_done, p.shards, p.samples); };
+  o.progress = [&progress](const IndexProgress& p) {
+    progress.tell(p.shards_done, p.shards, p.samples);
+  };
   o.cancel = progress.cancel();
   return o;
 }
 
-SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& index, const std::string& root,
-                       nb::object function) {
+SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& index,
+                       const std::string& root, nb::object function) {
   Progress progress(std::move(function));
   Result<Opened> opened = internal("not opened");
   {
@@ -39,12 +41,13 @@ SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& 
   Opened o = unwrap(std::move(opened));
   SourceHandle out{o.source, o.format, o.notices, o.classes, {}, o.shards_built};
   const ShardTable& table = o.source->shards();
-  for (size_t i = 0; i < table.size(); ++i) out.shards.push_back({std::string(table.name(i)), table.bytes(i), table.samples(i)});
+  for (size_t i = 0; i < table.size(); ++i)
+    out.shards.push_back({std::string(table.name(i)), table.bytes(i), table.samples(i)});
   return out;
 }
 
-void index_urls(const std::vector<std::string>& urls, const std::string& to, const std::string& root,
-                nb::object function) {
+void index_urls(const std::vector<std::string>& urls, const std::string& to,
+                const std::string& root, nb::object function) {
   Progress progress(std::move(function));
   Status status;
   {
@@ -58,7 +61,8 @@ void index_urls(const std::vector<std::string>& urls, const std::string& to, con
 nb::list schema_of(const SourceHandle& s) {
   nb::list out;
   for (const Field& f : s.source->schema())
-    out.append(nb::make_tuple(to_str(f.name), to_str(kind_name(f.kind)), f.storage == Storage::kInline));
+    out.append(
+        nb::make_tuple(to_str(f.name), to_str(kind_name(f.kind)), f.storage == Storage::kInline));
   return out;
 }
 
@@ -101,9 +105,11 @@ void bind_dataset(nb::module_& m) {
   nb::class_<SourceHandle>(m, "Source")
       .def_prop_ro("size", [](const SourceHandle& s) { return s.source->size(); })
       .def_prop_ro("bytes", [](const SourceHandle& s) { return s.source->blocks().bytes; })
-      .def_prop_ro("blocks", [](const SourceHandle& s) { return s.source->blocks().samples.size(); })
+      .def_prop_ro("blocks",
+                   [](const SourceHandle& s) { return s.source->blocks().samples.size(); })
       .def_prop_ro("schema", &schema_of)
-      .def_prop_ro("fingerprint", [](const SourceHandle& s) { return s.source->fingerprint().hex(); })
+      .def_prop_ro("fingerprint",
+                   [](const SourceHandle& s) { return s.source->fingerprint().hex(); })
       .def_ro("format", &SourceHandle::format)
       .def_prop_ro("notices", [](const SourceHandle& s) { return strings_of(s.notices); })
       .def_prop_ro("classes", [](const SourceHandle& s) { return strings_of(s.classes); })
@@ -111,7 +117,8 @@ void bind_dataset(nb::module_& m) {
       .def_prop_ro("shards",
                    [](const SourceHandle& s) {
                      nb::list out;
-                     for (const ShardSummary& x : s.shards) out.append(nb::make_tuple(to_str(x.name), x.bytes, x.samples));
+                     for (const ShardSummary& x : s.shards)
+                       out.append(nb::make_tuple(to_str(x.name), x.bytes, x.samples));
                      return out;
                    })
       .def("key",
@@ -119,7 +126,10 @@ void bind_dataset(nb::module_& m) {
              if (i >= s.source->size()) throw nb::index_error("no such sample");
              return to_str(s.source->key(i));
            })
-      .def("view", [](const SourceHandle& s, std::vector<uint64_t> n) { return view_of(s, make_view(s.source, std::move(n))); })
+      .def("view",
+           [](const SourceHandle& s, std::vector<uint64_t> n) {
+             return view_of(s, make_view(s.source, std::move(n)));
+           })
       .def("slice", [](const SourceHandle& s, int64_t b, int64_t e, int64_t step) {
         return view_of(s, make_slice(s.source, b, e, step));
       });

@@ -34,7 +34,8 @@ nb::dict state_to_dict(const PlanState& s) {
   d["g"] = s.g;
   if (!s.mixture) return d;
   nb::list schedule;
-  for (const WeightChange& c : s.mixture->schedule) schedule.append(nb::make_tuple(c.draw, c.weights));
+  for (const WeightChange& c : s.mixture->schedule)
+    schedule.append(nb::make_tuple(c.draw, c.weights));
   nb::dict mixture;
   mixture["offsets"] = s.mixture->offsets;
   mixture["schedule"] = schedule;
@@ -45,11 +46,13 @@ nb::dict state_to_dict(const PlanState& s) {
 
 template <typename T>
 T member(const nb::dict& d, const char* name) {
-  if (!d.contains(name)) check(invalid(std::string("the state has no '") + name + "': it is not one of headrace's"));
+  if (!d.contains(name))
+    check(invalid(std::string("the state has no '") + name + "': it is not one of headrace's"));
   try {
     return nb::cast<T>(d[name]);
   } catch (const nb::cast_error&) {
-    check(invalid(std::string("the state's '") + name + "' is of another type than headrace writes"));
+    check(
+        invalid(std::string("the state's '") + name + "' is of another type than headrace writes"));
     return {};
   }
 }
@@ -154,7 +157,8 @@ nb::object lengths_of(const Column& column, std::string_view framework) {
 }
 
 // "values" as they are packed, and what tells the samples apart in them.
-nb::object column_of(const RawBatch& raw, size_t c, const std::string& as, const std::string& framework) {
+nb::object column_of(const RawBatch& raw, size_t c, const std::string& as,
+                     const std::string& framework) {
   const Column& column = raw.batch->columns[c];
   switch (column.packing) {
     case Packing::kDense:
@@ -165,7 +169,8 @@ nb::object column_of(const RawBatch& raw, size_t c, const std::string& as, const
     case Packing::kRagged: {
       const auto n = static_cast<int64_t>(column.offsets.size());
       return nb::make_tuple(to_array(column.values, column.dtype, column.shape, framework),
-                            int64_array(column.offsets, {n}, framework), lengths_of(column, framework));
+                            int64_array(column.offsets, {n}, framework),
+                            lengths_of(column, framework));
     }
     case Packing::kList:
       break;
@@ -269,8 +274,8 @@ LoaderOptions loader_options(const nb::dict& d) {
   o.plan.shuffle = parse_shuffle(nb::cast<std::string>(d["shuffle"]));
   o.plan.window_bytes = nb::cast<std::optional<uint64_t>>(d["window"]);
   o.plan.reassign_every = nb::cast<uint64_t>(d["reassign_every"]);
-  o.plan.cut = {nb::cast<uint64_t>(d["global_batch"]), nb::cast<uint32_t>(d["rank"]), nb::cast<uint32_t>(d["world"]),
-                parse_tail(nb::cast<std::string>(d["tail"]))};
+  o.plan.cut = {nb::cast<uint64_t>(d["global_batch"]), nb::cast<uint32_t>(d["rank"]),
+                nb::cast<uint32_t>(d["world"]), parse_tail(nb::cast<std::string>(d["tail"]))};
   o.plan.weights = nb::cast<std::vector<double>>(d["weights"]);
   o.plan.epoch_draws = nb::cast<uint64_t>(d["epoch_draws"]);
   o.threads = nb::cast<int>(d["threads"]);
@@ -281,8 +286,9 @@ LoaderOptions loader_options(const nb::dict& d) {
   return o;
 }
 
-std::unique_ptr<PyLoader> make_loader(const std::vector<std::pair<std::string, SourceHandle*>>& sources,
-                                    nb::handle fields, const nb::dict& options) {
+std::unique_ptr<PyLoader> make_loader(
+    const std::vector<std::pair<std::string, SourceHandle*>>& sources, nb::handle fields,
+    const nb::dict& options) {
   std::vector<LoaderSource> list;
   for (const auto& [name, handle] : sources) list.push_back({name, handle->source});
   return std::make_unique<PyLoader>(
@@ -296,13 +302,17 @@ void bind_loader(nb::module_& m) {
       .def_prop_ro("size", [](const RawBatch& r) { return r.batch->indices.size(); })
       .def("indices",
            [](const RawBatch& r) {
-             return int64_array(r.batch->indices, {static_cast<int64_t>(r.batch->indices.size())}, "numpy");
+             return int64_array(r.batch->indices, {static_cast<int64_t>(r.batch->indices.size())},
+                                "numpy");
            })
       .def("sources", [](const RawBatch& r) { return r.batch->sources; })
-      .def("valid", [](const RawBatch& r) { return nb::bytes(r.batch->valid.data(), r.batch->valid.size()); })
+      .def(
+          "valid",
+          [](const RawBatch& r) { return nb::bytes(r.batch->valid.data(), r.batch->valid.size()); })
       .def_prop_ro("all_valid",
                    [](const RawBatch& r) {
-                     return std::find(r.batch->valid.begin(), r.batch->valid.end(), 0) == r.batch->valid.end();
+                     return std::find(r.batch->valid.begin(), r.batch->valid.end(), 0) ==
+                            r.batch->valid.end();
                    })
       .def_prop_ro("after",
                    [](const RawBatch& r) {
@@ -320,11 +330,13 @@ void bind_loader(nb::module_& m) {
            [](PyLoader& l, uint64_t epoch, uint64_t g, bool run_on, uint64_t until) {
              without_gil([&] { return l.loader->begin({epoch, g}, run_on, until); });
            })
-      .def("continues_with", [](const PyLoader& l, uint64_t epoch) { return l.loader->continues_with(epoch); })
+      .def("continues_with",
+           [](const PyLoader& l, uint64_t epoch) { return l.loader->continues_with(epoch); })
       .def("next", [](PyLoader& l) { return next_batch(l); })
-      .def("stop", [](PyLoader& l) { l.stop(); }, nb::call_guard<nb::gil_scoped_release>())
-      .def("state",
-           [](const PyLoader& l, uint64_t epoch, uint64_t g) { return state_to_dict(l.loader->state({epoch, g})); })
+      .def(
+          "stop", [](PyLoader& l) { l.stop(); }, nb::call_guard<nb::gil_scoped_release>())
+      .def("state", [](const PyLoader& l, uint64_t epoch,
+                       uint64_t g) { return state_to_dict(l.loader->state({epoch, g})); })
       .def("load",
            [](PyLoader& l, const nb::dict& d) {
              const PlanState state = dict_to_state(d);
@@ -335,8 +347,8 @@ void bind_loader(nb::module_& m) {
              const PlanPosition at = l.loader->settle({epoch, g});
              return std::pair(at.epoch, at.g);
            })
-      .def("set_weights",
-           [](PyLoader& l, const std::vector<double>& w, uint64_t draw) { check(l.loader->set_weights(w, draw)); })
+      .def("set_weights", [](PyLoader& l, const std::vector<double>& w,
+                             uint64_t draw) { check(l.loader->set_weights(w, draw)); })
       .def("differences", [](const PyLoader& l) { return l.loader->differences(); })
       .def("plan_id", [](const PyLoader& l) { return l.loader->plan_id().hex(); })
       .def("fingerprint", [](const PyLoader& l) { return l.loader->fingerprint(); })

@@ -46,7 +46,8 @@ nb::list formats() {
 
 nb::list libraries() {
   nb::list out;
-  for (const Library& l : kLibraries) out.append(nb::make_tuple(l.name, l.package, l.purpose, l.there));
+  for (const Library& l : kLibraries)
+    out.append(nb::make_tuple(l.name, l.package, l.purpose, l.there));
   return out;
 }
 
@@ -63,7 +64,8 @@ PackOptions pack_options(const nb::dict& d) {
   return o;
 }
 
-nb::dict pack_source(const SourceHandle& source, const std::string& folder, const nb::dict& options, nb::object function) {
+nb::dict pack_source(const SourceHandle& source, const std::string& folder, const nb::dict& options,
+                     nb::object function) {
   Progress progress(std::move(function));
   PackOptions o = pack_options(options);
   o.progress = [&progress](const PackProgress& p) {

@@ -85,13 +85,15 @@ nb::dlpack::dtype dlpack_type(DType dtype) {
 }
 
 template <typename Framework>
-nb::object export_array(void* data, DType dtype, const std::vector<size_t>& shape, nb::handle owner) {
-  return nb::cast(nb::ndarray<Framework>(data, shape.size(), shape.data(), owner, nullptr, dlpack_type(dtype)),
-                  nb::rv_policy::reference);
+nb::object export_array(void* data, DType dtype, const std::vector<size_t>& shape,
+                        nb::handle owner) {
+  return nb::cast(
+      nb::ndarray<Framework>(data, shape.size(), shape.data(), owner, nullptr, dlpack_type(dtype)),
+      nb::rv_policy::reference);
 }
 
-nb::object export_to(std::string_view framework, void* data, DType dtype, const std::vector<int64_t>& shape,
-                     nb::handle owner) {
+nb::object export_to(std::string_view framework, void* data, DType dtype,
+                     const std::vector<int64_t>& shape, nb::handle owner) {
   const std::vector<size_t> extents(shape.begin(), shape.end());
   if (framework == "torch") return export_array<nb::pytorch>(data, dtype, extents, owner);
   if (framework == "jax") return export_array<nb::jax>(data, dtype, extents, owner);
@@ -113,7 +115,8 @@ FieldRequest field_request(nb::handle spec) {
   out.options = params(d["options"], where);
   for (nb::handle step : d["steps"]) {
     const auto name = nb::cast<std::string>(step[0]);
-    out.steps.push_back({name, params(step[1], fmt::format("{}, step {} {}", where, out.steps.size() + 1, name))});
+    out.steps.push_back(
+        {name, params(step[1], fmt::format("{}, step {} {}", where, out.steps.size() + 1, name))});
   }
   out.packing = packing(d["packing"]);
   if (d.contains("map")) out.then = then_map(out.output, out.what, d["map"]);
@@ -128,11 +131,13 @@ std::vector<FieldRequest> field_requests(nb::handle specs) {
 
 nb::object to_array(const SharedBuffer& buffer, DType dtype, const std::vector<int64_t>& shape,
                     std::string_view framework) {
-  nb::capsule owner(new SharedBuffer(buffer), [](void* p) noexcept { delete static_cast<SharedBuffer*>(p); });
+  nb::capsule owner(new SharedBuffer(buffer),
+                    [](void* p) noexcept { delete static_cast<SharedBuffer*>(p); });
   return export_to(framework, buffer->data(), dtype, shape, owner);
 }
 
-nb::object int64_array(std::vector<int64_t> values, std::vector<int64_t> shape, std::string_view framework) {
+nb::object int64_array(std::vector<int64_t> values, std::vector<int64_t> shape,
+                       std::string_view framework) {
   auto* kept = new std::vector<int64_t>(std::move(values));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
   return export_to(framework, kept->data(), DType::kI64, shape, owner);
@@ -143,9 +148,13 @@ nb::object to_str(Bytes bytes) {
                                         static_cast<Py_ssize_t>(bytes.size()), "surrogateescape"));
 }
 
-nb::object to_str(std::string_view text) { return to_str(as_bytes(text)); }
+nb::object to_str(std::string_view text) {
+  return to_str(as_bytes(text));
+}
 
-nb::object to_bytes(Bytes bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+nb::object to_bytes(Bytes bytes) {
+  return nb::bytes(bytes.data(), bytes.size());
+}
 
 DType parse_dtype(std::string_view name) {
   for (int d = 0; d <= static_cast<int>(DType::kF64); ++d)

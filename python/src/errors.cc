@@ -35,7 +35,8 @@ std::string_view code_name(Code code) {
 
 // A message is printed: bytes that are not UTF-8 are written out.
 nb::object text(std::string_view s) {
-  return nb::steal(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
+  return nb::steal(
+      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
 }
 
 }  // namespace
@@ -47,9 +48,10 @@ void bind_errors(nb::module_&) {
     } catch (const StatusError& e) {
       const Place& place = e.status.place();
       const std::string message = e.status.text();
-      nb::object error = nb::module_::import_("headrace.errors")
-                             .attr("make")(text(code_name(e.status.code())), text(message), text(place.file),
-                                           place.offset, place.sample, text(place.key));
+      nb::object error =
+          nb::module_::import_("headrace.errors")
+              .attr("make")(text(code_name(e.status.code())), text(message), text(place.file),
+                            place.offset, place.sample, text(place.key));
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     }
   });

@@ -116,10 +116,12 @@ class MapDecoder final : public Decoder {
     }
     const nb::module_ numpy = nb::module_::import_("numpy");
     const nb::object given = numpy.attr("asarray")(result);
-    const nb::object fits = numpy.attr("can_cast")(given.attr("dtype"), numpy_name_.c_str(), "same_kind");
+    const nb::object fits =
+        numpy.attr("can_cast")(given.attr("dtype"), numpy_name_.c_str(), "same_kind");
     if (PyObject_IsTrue(fits.ptr()) != 1)
-      return invalid(fmt::format("the function given to map() gave {} for the first sample and {} for this one", numpy_name_,
-                                 nb::cast<std::string>(nb::str(given.attr("dtype")))));
+      return invalid(fmt::format(
+          "the function given to map() gave {} for the first sample and {} for this one",
+          numpy_name_, nb::cast<std::string>(nb::str(given.attr("dtype")))));
     std::vector<int64_t> shape;
     for (nb::handle n : given.attr("shape")) shape.push_back(nb::cast<int64_t>(n));
     const nb::object raw = given.attr("astype")(numpy_name_.c_str()).attr("tobytes")();
@@ -129,7 +131,8 @@ class MapDecoder final : public Decoder {
   static Status copy(Bytes from, const std::vector<int64_t>& shape, Slot& out) {
     auto room = out.room(shape);
     // A function's mistake is not bad data: it is never replaced by another sample.
-    if (!room.ok()) return invalid("the function given to map(): " + std::string(room.status().message()));
+    if (!room.ok())
+      return invalid("the function given to map(): " + std::string(room.status().message()));
     std::copy(from.begin(), from.end(), room.value().begin());
     return {};
   }
@@ -146,13 +149,15 @@ TensorSpec output_of(const nb::dict& map) {
   TensorSpec spec;
   if (nb::cast<std::string>(map["result"]) != "array") return {DType::kU8, {kVaries}};
   spec.dtype = parse_dtype(nb::cast<std::string>(map["dtype"]));
-  for (nb::handle n : map["shape"]) spec.shape.push_back(n.is_none() ? kVaries : nb::cast<int64_t>(n));
+  for (nb::handle n : map["shape"])
+    spec.shape.push_back(n.is_none() ? kVaries : nb::cast<int64_t>(n));
   return spec;
 }
 
 }  // namespace
 
-std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string&, const std::string& what,
+std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string&,
+                                                               const std::string& what,
                                                                nb::handle map) {
   // Called while the GIL is held: the loader is made from Python.
   auto held = std::make_shared<Held>(nb::borrow(map));

@@ -14,7 +14,8 @@
 namespace headrace::py {
 
 // map: {fn, result: "array" | "text" | "bytes", dtype, shape (None: varies), cost: MapCost}
-std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string& output, const std::string& what,
+std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string& output,
+                                                               const std::string& what,
                                                                nanobind::handle map);
 
 void bind_map(nanobind::module_& m);

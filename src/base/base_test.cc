@@ -51,7 +51,9 @@ TEST(Crc32cTest, MatchesThePublishedCheckValue) {
 }
 
 TEST(HashTest, PiecesAreKeptApart) {
-  const auto h = [](std::string_view a, std::string_view b) { return Hasher().add(a).add(b).finish(); };
+  const auto h = [](std::string_view a, std::string_view b) {
+    return Hasher().add(a).add(b).finish();
+  };
   EXPECT_NE(h("ab", "c"), h("a", "bc"));
   Hash128 back;
   ASSERT_TRUE(Hash128::parse(h("a", "b").hex(), back));

@@ -14,7 +14,9 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 }  // namespace
 
-void Buffer::Free::operator()(std::byte* p) const { std::free(p); }
+void Buffer::Free::operator()(std::byte* p) const {
+  std::free(p);
+}
 
 void Buffer::resize(size_t size) {
   if (size > capacity_) {

@@ -30,7 +30,9 @@ void store_le(MutableBytes at, T v) {
   std::memcpy(at.data(), &v, sizeof v);
 }
 
-inline Bytes as_bytes(std::string_view s) { return std::as_bytes(std::span(s.data(), s.size())); }
+inline Bytes as_bytes(std::string_view s) {
+  return std::as_bytes(std::span(s.data(), s.size()));
+}
 
 inline std::string_view as_text(Bytes b) {
   return {reinterpret_cast<const char*>(b.data()), b.size()};

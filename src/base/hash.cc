@@ -20,7 +20,9 @@ Hasher& Hasher::add(uint64_t v) {
   return *this;
 }
 
-Hasher& Hasher::add(std::string_view s) { return add(as_bytes(s)); }
+Hasher& Hasher::add(std::string_view s) {
+  return add(as_bytes(s));
+}
 
 Hasher& Hasher::add(Bytes b) {
   word(b.size());
@@ -36,9 +38,13 @@ Hasher& Hasher::add(Bytes b) {
   return *this;
 }
 
-Hash128 Hasher::finish() const { return {mix64(a_ + b_), mix64(b_ ^ (a_ >> 1))}; }
+Hash128 Hasher::finish() const {
+  return {mix64(a_ + b_), mix64(b_ ^ (a_ >> 1))};
+}
 
-std::string Hash128::hex() const { return fmt::format("{:016x}{:016x}", high, low); }
+std::string Hash128::hex() const {
+  return fmt::format("{:016x}{:016x}", high, low);
+}
 
 bool Hash128::parse(std::string_view hex, Hash128& out) {
   if (hex.size() != 32) return false;

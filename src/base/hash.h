@@ -17,7 +17,7 @@ struct Hash128 {
   uint64_t high = 0;
   uint64_t low = 0;
   bool operator==(const Hash128&) const = default;
-  std::string hex() const;                        // 32 lower-case digits
+  std::string hex() const;  // 32 lower-case digits
   static bool parse(std::string_view hex, Hash128& out);
 };
 

@@ -53,7 +53,9 @@ double cpu_quota() {
 
 }  // namespace
 
-int machine_cpus() { return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))); }
+int machine_cpus() {
+  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
 
 int affinity_cpus() {
   // Sized for the largest machines; a fixed cpu_set_t stops at 1,024.
@@ -80,7 +82,8 @@ uint64_t usable_memory_bytes() {
     return read_numbers(folder + "/memory.max", &n, 1) ? n : HUGE_VAL;
   });
   double v1 = 0;
-  if (read_numbers("/sys/fs/cgroup/memory/memory.limit_in_bytes", &v1, 1)) limit = std::min(limit, v1);
+  if (read_numbers("/sys/fs/cgroup/memory/memory.limit_in_bytes", &v1, 1))
+    limit = std::min(limit, v1);
   return static_cast<uint64_t>(std::min(physical, limit));
 }
 

@@ -54,14 +54,30 @@ std::string Status::text() const {
   return where.empty() ? state_->message : fmt::format("{}: {}", where, state_->message);
 }
 
-Status invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-Status not_found(std::string message) { return {Code::kNotFound, std::move(message)}; }
-Status unavailable(std::string message) { return {Code::kUnavailable, std::move(message)}; }
-Status corrupt(std::string message) { return {Code::kCorrupt, std::move(message)}; }
-Status exhausted(std::string message) { return {Code::kExhausted, std::move(message)}; }
-Status cancelled(std::string message) { return {Code::kCancelled, std::move(message)}; }
-Status unsupported(std::string message) { return {Code::kUnsupported, std::move(message)}; }
-Status internal(std::string message) { return {Code::kInternal, std::move(message)}; }
+Status invalid(std::string message) {
+  return {Code::kInvalidArgument, std::move(message)};
+}
+Status not_found(std::string message) {
+  return {Code::kNotFound, std::move(message)};
+}
+Status unavailable(std::string message) {
+  return {Code::kUnavailable, std::move(message)};
+}
+Status corrupt(std::string message) {
+  return {Code::kCorrupt, std::move(message)};
+}
+Status exhausted(std::string message) {
+  return {Code::kExhausted, std::move(message)};
+}
+Status cancelled(std::string message) {
+  return {Code::kCancelled, std::move(message)};
+}
+Status unsupported(std::string message) {
+  return {Code::kUnsupported, std::move(message)};
+}
+Status internal(std::string message) {
+  return {Code::kInternal, std::move(message)};
+}
 
 Status from_errno(int error, std::string_view doing) {
   std::string text = fmt::format("{}: {}", doing, std::generic_category().message(error));

@@ -113,13 +113,12 @@ class [[nodiscard]] Result {
 }  // namespace headrace
 
 // The only two control-flow macros in the code base.
-#define HEADRACE_TRY(expr)                                          \
-  do {                                                              \
+#define HEADRACE_TRY(expr)                                                  \
+  do {                                                                      \
     if (::headrace::Status status_ = (expr); !status_.ok()) return status_; \
   } while (false)
 
-#define HEADRACE_ASSIGN(lhs, expr) \
-  HEADRACE_ASSIGN_IMPL(HEADRACE_CAT(result_, __LINE__), lhs, expr)
+#define HEADRACE_ASSIGN(lhs, expr) HEADRACE_ASSIGN_IMPL(HEADRACE_CAT(result_, __LINE__), lhs, expr)
 #define HEADRACE_ASSIGN_IMPL(tmp, lhs, expr) \
   auto tmp = (expr);                         \
   if (!tmp.ok()) return tmp.status();        \

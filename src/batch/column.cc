@@ -52,9 +52,10 @@ ColumnBuilder::ColumnBuilder(const ColumnSpec& spec, size_t samples, BufferPool&
 }
 
 Result<MutableBytes> ColumnBuilder::room(size_t i, std::span<const int64_t> shape) {
-  const bool fits = shape.size() == spec_.value.shape.size() &&
-                    std::equal(shape.begin(), shape.end(), spec_.value.shape.begin(),
-                               [](int64_t have, int64_t want) { return want == kVaries || have == want; });
+  const bool fits =
+      shape.size() == spec_.value.shape.size() &&
+      std::equal(shape.begin(), shape.end(), spec_.value.shape.begin(),
+                 [](int64_t have, int64_t want) { return want == kVaries || have == want; });
   if (!fits)
     return corrupt(fmt::format("field '{}' promised {} and got a value of shape [{}]", spec_.name,
                                spec_.value.text(), fmt::join(shape, ",")));
@@ -80,7 +81,8 @@ Column ColumnBuilder::finish() {
 }
 
 Column ColumnBuilder::finish_padded() {
-  Column out{.packing = Packing::kPadded, .dtype = spec_.value.dtype, .axes = spec_.value.shape.size()};
+  Column out{
+      .packing = Packing::kPadded, .dtype = spec_.value.dtype, .axes = spec_.value.shape.size()};
   const size_t item = size_of(spec_.value.dtype);
   std::vector<int64_t> largest;
   for (const int64_t extent : spec_.value.shape) largest.push_back(extent == kVaries ? 0 : extent);
@@ -91,7 +93,8 @@ Column ColumnBuilder::finish_padded() {
   std::memset(out.values->data(), 0, out.values->size());
   for (size_t i = 0; i < samples_; ++i) {
     if (items_[i] && items_[i]->size() > 0)
-      copy_into_corner(items_[i]->data(), shapes_[i], out.values->data() + i * stride, largest, item);
+      copy_into_corner(items_[i]->data(), shapes_[i], out.values->data() + i * stride, largest,
+                       item);
   }
   out.shape.push_back(static_cast<int64_t>(samples_));
   out.shape.insert(out.shape.end(), largest.begin(), largest.end());
@@ -101,7 +104,8 @@ Column ColumnBuilder::finish_padded() {
 }
 
 Column ColumnBuilder::finish_ragged() {
-  Column out{.packing = Packing::kRagged, .dtype = spec_.value.dtype, .axes = spec_.value.shape.size()};
+  Column out{
+      .packing = Packing::kRagged, .dtype = spec_.value.dtype, .axes = spec_.value.shape.size()};
   const size_t item = size_of(spec_.value.dtype);
   out.offsets.push_back(0);
   for (const auto& buffer : items_) {
@@ -112,8 +116,8 @@ Column ColumnBuilder::finish_ragged() {
   out.shape = {out.offsets.back()};
   for (size_t i = 0; i < samples_; ++i) {
     if (items_[i] && items_[i]->size() > 0)
-      std::memcpy(out.values->data() + static_cast<size_t>(out.offsets[i]) * item, items_[i]->data(),
-                  items_[i]->size());
+      std::memcpy(out.values->data() + static_cast<size_t>(out.offsets[i]) * item,
+                  items_[i]->data(), items_[i]->size());
   }
   out.shapes = std::move(shapes_);
   items_.clear();

@@ -30,10 +30,10 @@ struct ColumnSpec {
 struct Column {
   Packing packing = Packing::kDense;
   DType dtype = DType::kU8;
-  size_t axes = 0;                // of one sample (padded, ragged)
-  SharedBuffer values;            // all but list
-  std::vector<int64_t> shape;     // of values: [n, …], ragged: [total elements]
-  std::vector<int64_t> offsets;   // ragged: n + 1, in elements
+  size_t axes = 0;                           // of one sample (padded, ragged)
+  SharedBuffer values;                       // all but list
+  std::vector<int64_t> shape;                // of values: [n, …], ragged: [total elements]
+  std::vector<int64_t> offsets;              // ragged: n + 1, in elements
   std::vector<std::vector<int64_t>> shapes;  // padded, ragged, list: of each sample
   std::vector<SharedBuffer> items;           // list
 };
@@ -68,7 +68,9 @@ class ColumnBuilder {
 class ColumnSlot final : public Slot {
  public:
   ColumnSlot(ColumnBuilder& column, size_t i) : column_(column), i_(i) {}
-  Result<MutableBytes> room(std::span<const int64_t> shape) override { return column_.room(i_, shape); }
+  Result<MutableBytes> room(std::span<const int64_t> shape) override {
+    return column_.room(i_, shape);
+  }
 
  private:
   ColumnBuilder& column_;

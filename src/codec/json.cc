@@ -33,7 +33,9 @@ class JsonCheck {
     return true;
   }
   void space() {
-    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() &&
+           std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
   }
 
   // A scalar, or the way down to the first scalar (or empty bracket) of nested ones.
@@ -70,7 +72,8 @@ class JsonCheck {
         open_.pop_back();
         continue;
       }
-      if (!take(',')) return wrong(open_.back() == '}' ? "',' or '}' is wanted" : "',' or ']' is wanted");
+      if (!take(','))
+        return wrong(open_.back() == '}' ? "',' or '}' is wanted" : "',' or ']' is wanted");
       return open_.back() == '}' ? name() : Status();
     }
   }
@@ -116,11 +119,13 @@ class JsonCheck {
     const std::string_view rest = text_.substr(at_ + 1);
     if (rest.empty()) return wrong("a string does not end");
     if (rest[0] != 'u') {
-      if (std::string_view("\"\\/bfnrt").find(rest[0]) == std::string_view::npos) return wrong("an unknown escape");
+      if (std::string_view("\"\\/bfnrt").find(rest[0]) == std::string_view::npos)
+        return wrong("an unknown escape");
       at_ += 2;
       return {};
     }
-    if (rest.size() < 5 || rest.substr(1, 4).find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
+    if (rest.size() < 5 ||
+        rest.substr(1, 4).find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
       return wrong("\\u wants four hexadecimal digits");
     at_ += 6;
     return {};
@@ -163,8 +168,12 @@ class JsonDecoder final : public Decoder {
 
 }  // namespace
 
-Status check_json(Bytes bytes) { return JsonCheck(as_text(bytes)).run(); }
+Status check_json(Bytes bytes) {
+  return JsonCheck(as_text(bytes)).run();
+}
 
-std::unique_ptr<Decoder> make_json_decoder() { return std::make_unique<JsonDecoder>(); }
+std::unique_ptr<Decoder> make_json_decoder() {
+  return std::make_unique<JsonDecoder>();
+}
 
 }  // namespace headrace

@@ -29,8 +29,12 @@ constexpr std::array<Row, 12> kRows{{{"u8", 1},
 
 }  // namespace
 
-size_t size_of(DType dtype) { return kRows[static_cast<size_t>(dtype)].bytes; }
-std::string_view dtype_name(DType dtype) { return kRows[static_cast<size_t>(dtype)].name; }
+size_t size_of(DType dtype) {
+  return kRows[static_cast<size_t>(dtype)].bytes;
+}
+std::string_view dtype_name(DType dtype) {
+  return kRows[static_cast<size_t>(dtype)].name;
+}
 
 bool TensorSpec::is_fixed() const {
   return std::none_of(shape.begin(), shape.end(), [](int64_t n) { return n == kVaries; });

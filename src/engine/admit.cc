@@ -44,7 +44,8 @@ Engine::Core::Duty Engine::Core::next_duty() {
     duty.read->granted_bytes = duty.read->wanted_bytes;
     stored_ += duty.read->granted_bytes;
     take_memory(duty.read->granted_bytes);
-  } else if (!to_fetch_.empty() && (parked_.empty() || to_fetch_.front().order() < parked_.begin()->first)) {
+  } else if (!to_fetch_.empty() &&
+             (parked_.empty() || to_fetch_.front().order() < parked_.begin()->first)) {
     duty.ask = begin_chunk(std::move(to_fetch_.front()));
     to_fetch_.pop_front();
   } else if (may_admit()) {
@@ -57,8 +58,8 @@ Engine::Core::Duty Engine::Core::next_duty() {
 bool Engine::Core::may_admit() const {
   if (ended_ || planning_ || stopping_ || flights_.size() >= options_.batches_ahead) return false;
   // Slots never take the room that stored bytes need: so the budget holds, head or not.
-  return flights_.empty() ||
-         used_ - stored_ + flight_bytes_ + options_.read_ahead_bytes <= options_.memory_budget_bytes;
+  return flights_.empty() || used_ - stored_ + flight_bytes_ + options_.read_ahead_bytes <=
+                                 options_.memory_budget_bytes;
 }
 
 void Engine::Core::admit() {
@@ -108,7 +109,8 @@ Status Engine::Core::admit_step() {
 size_t Engine::Core::slots_per_chunk(const FeedStep& step) const {
   if (step.tasks.empty()) return 1;
   const Source& source = *sources_[step.tasks.front().source].source;
-  const uint64_t mean = std::max<uint64_t>(1, source.blocks().bytes / std::max<uint64_t>(1, source.size()));
+  const uint64_t mean =
+      std::max<uint64_t>(1, source.blocks().bytes / std::max<uint64_t>(1, source.size()));
   const auto shares = static_cast<uint64_t>(options_.compute_threads) * 4;
   const uint64_t most = (step.tasks.size() + shares - 1) / shares;
   return std::clamp<uint64_t>(kChunkBytes / mean, 1, std::max<uint64_t>(1, most));

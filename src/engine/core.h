@@ -79,13 +79,14 @@ class Engine::Core {
   const std::vector<SourceWork> sources_;
   const std::vector<ColumnWork> columns_;
   EngineOptions options_;  // settled by the constructor
-  const pid_t pid_;  // a forked child has none of the threads
+  const pid_t pid_;        // a forked child has none of the threads
   bool wants_key_ = false;
   std::shared_ptr<BufferPool> pool_;
   UnitCache units_;
 
   StageCounters planned_, read_, decoded_, packed_, delivered_;
-  std::atomic<uint64_t> whole_file_bytes_{0}, whole_files_{0};  // what plain files turned out to hold
+  std::atomic<uint64_t> whole_file_bytes_{0},
+      whole_files_{0};  // what plain files turned out to hold
 
   mutable Mutex mu_;
   CondVar io_wakes_, compute_wakes_, consumer_wakes_, quiet_;
@@ -94,19 +95,23 @@ class Engine::Core {
   bool stopping_ HEADRACE_GUARDED_BY(mu_) = false;  // the feed is being ended
   bool ended_ HEADRACE_GUARDED_BY(mu_) = true;      // the feed has no further step
   bool planning_ HEADRACE_GUARDED_BY(mu_) = false;
-  size_t active_ HEADRACE_GUARDED_BY(mu_) = 0;  // chunks, units and plans someone works on or waits for
-  std::unique_ptr<Feed> feed_;                  // used by the planning thread, or under feed_mu_
+  size_t active_ HEADRACE_GUARDED_BY(mu_) =
+      0;                        // chunks, units and plans someone works on or waits for
+  std::unique_ptr<Feed> feed_;  // used by the planning thread, or under feed_mu_
   Mutex feed_mu_;
   uint64_t sequence_ HEADRACE_GUARDED_BY(mu_) = 0;
-  std::map<uint64_t, std::shared_ptr<Flight>> flights_ HEADRACE_GUARDED_BY(mu_);  // admitted, not taken
+  std::map<uint64_t, std::shared_ptr<Flight>> flights_
+      HEADRACE_GUARDED_BY(mu_);  // admitted, not taken
   std::set<uint64_t> ready_ HEADRACE_GUARDED_BY(mu_);
   std::deque<Errand> to_fetch_ HEADRACE_GUARDED_BY(mu_);
   std::vector<ChunkPtr> idle_chunks_ HEADRACE_GUARDED_BY(mu_);
   std::multimap<std::pair<uint64_t, size_t>, Job> to_decode_ HEADRACE_GUARDED_BY(mu_);
-  std::map<std::pair<uint64_t, size_t>, ChunkPtr> parked_ HEADRACE_GUARDED_BY(mu_);  // wait for a grant
-  uint64_t used_ HEADRACE_GUARDED_BY(mu_) = 0;         // of the budget: slots, stored bytes, shared units
-  uint64_t stored_ HEADRACE_GUARDED_BY(mu_) = 0;       // stored bytes alone
-  uint64_t flight_bytes_ HEADRACE_GUARDED_BY(mu_) = 0;  // what the last batch took: a guess at the next
+  std::map<std::pair<uint64_t, size_t>, ChunkPtr> parked_
+      HEADRACE_GUARDED_BY(mu_);                 // wait for a grant
+  uint64_t used_ HEADRACE_GUARDED_BY(mu_) = 0;  // of the budget: slots, stored bytes, shared units
+  uint64_t stored_ HEADRACE_GUARDED_BY(mu_) = 0;  // stored bytes alone
+  uint64_t flight_bytes_ HEADRACE_GUARDED_BY(mu_) =
+      0;  // what the last batch took: a guess at the next
   uint64_t peak_ HEADRACE_GUARDED_BY(mu_) = 0;
   Status feed_status_ HEADRACE_GUARDED_BY(mu_);
   // Of each epoch under way, the samples found bad: (source, sample).

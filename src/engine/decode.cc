@@ -71,8 +71,10 @@ Status Engine::Core::decode_slot(Chunk& chunk, size_t i, uint64_t& bytes) {
     if (values != 1) {
       const Source& source = *sources_[task.source].source;
       const std::string& name = source.schema()[sources_[task.source].fields[c]].name;
-      return values == 0 ? corrupt(fmt::format("the sample has no field '{}'", name))
-                         : unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted", values, name));
+      return values == 0
+                 ? corrupt(fmt::format("the sample has no field '{}'", name))
+                 : unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted",
+                                           values, name));
     }
     HEADRACE_ASSIGN(const Bytes value, chunk.gather.value(i, c));
     bytes += value.size();
@@ -86,7 +88,8 @@ void Engine::Core::open_unit(const std::shared_ptr<SharedUnit>& unit) {
   const Stopwatch watch;
   const uint64_t before = unit->stored.size();
   if (unit->status.ok() && unit->unit.opening != 0)
-    unit->status = guard([&] { return unit->source->open_unit(unit->unit, unit->stored.bytes(), unit->opened); });
+    unit->status = guard(
+        [&] { return unit->source->open_unit(unit->unit, unit->stored.bytes(), unit->opened); });
   if (!unit->status.ok()) unit->status = unit->status.at(unit->unit.offset).in_file(unit->path);
   if (unit->unit.opening != 0) unit->stored = Buffer();
   decoded_.work(0, before, watch.ns());
@@ -105,14 +108,17 @@ Status Engine::Core::replace(const Errand& errand, size_t slot, const Status& wh
   const Task bad = flight.tasks()[slot];
   {
     MutexLock lock(mu_);
-    replaced_.erase(replaced_.begin(), replaced_.lower_bound(flight.epoch() > 1 ? flight.epoch() - 1 : 0));
+    replaced_.erase(replaced_.begin(),
+                    replaced_.lower_bound(flight.epoch() > 1 ? flight.epoch() - 1 : 0));
     auto& known = replaced_[flight.epoch()];
-    if (known.emplace(bad.source, bad.sample).second) {  // once, even when it was tried as a substitute too
+    if (known.emplace(bad.source, bad.sample)
+            .second) {  // once, even when it was tried as a substitute too
       if (known.size() > options_.bad_samples.budget)
-        return Status(why.code(), fmt::format("more than {} bad samples in this epoch, the last: {}",
-                                              options_.bad_samples.budget, why.text()));
-      quarantine_.push_back({bad.sample, bad.source, flight.epoch(), why.place().file, why.place().offset,
-                             why.place().key, std::string(why.message())});
+        return Status(why.code(),
+                      fmt::format("more than {} bad samples in this epoch, the last: {}",
+                                  options_.bad_samples.budget, why.text()));
+      quarantine_.push_back({bad.sample, bad.source, flight.epoch(), why.place().file,
+                             why.place().offset, why.place().key, std::string(why.message())});
     }
   }
   Task substitute;

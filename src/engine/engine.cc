@@ -16,27 +16,38 @@ namespace {
 
 Status made_before_fork() {
   return invalid(
-      "this Loader was made before a fork and its threads stayed with the parent: make the Loader in the child");
+      "this Loader was made before a fork and its threads stayed with the parent: make the Loader "
+      "in the child");
 }
 
 }  // namespace
 
-Engine::Engine(std::vector<SourceWork> sources, std::vector<ColumnWork> columns, EngineOptions options)
+Engine::Engine(std::vector<SourceWork> sources, std::vector<ColumnWork> columns,
+               EngineOptions options)
     : core_(std::make_unique<Core>(std::move(sources), std::move(columns), options)) {}
 Engine::~Engine() {
   // In a forked child the threads stayed with the parent: joining them, or destroying a
   // condition variable they wait on, would hang.  The child keeps the memory.
   if (core_->is_forked()) (void)core_.release();
 }
-Status Engine::start(std::unique_ptr<Feed> feed) { return core_->start(std::move(feed)); }
-void Engine::stop() { core_->stop(); }
+Status Engine::start(std::unique_ptr<Feed> feed) {
+  return core_->start(std::move(feed));
+}
+void Engine::stop() {
+  core_->stop();
+}
 Result<Engine::Next> Engine::next(std::unique_ptr<Batch>& out, int timeout_ms) {
   return core_->next(out, timeout_ms);
 }
-EngineStats Engine::stats() const { return core_->stats(); }
-std::vector<Quarantined> Engine::quarantine() const { return core_->quarantine(); }
+EngineStats Engine::stats() const {
+  return core_->stats();
+}
+std::vector<Quarantined> Engine::quarantine() const {
+  return core_->quarantine();
+}
 
-Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> columns, EngineOptions options)
+Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> columns,
+                   EngineOptions options)
     : sources_(std::move(sources)),
       columns_(std::move(columns)),
       options_(options),
@@ -57,12 +68,15 @@ Engine::Core::~Core() {
   for (std::thread& t : threads_) t.join();
 }
 
-bool Engine::Core::is_forked() const { return getpid() != pid_; }
+bool Engine::Core::is_forked() const {
+  return getpid() != pid_;
+}
 
 void Engine::Core::start_threads() {
   if (!threads_.empty()) return;
   for (int i = 0; i < options_.io_threads; ++i) threads_.emplace_back([this] { io_thread(); });
-  for (int i = 0; i < options_.compute_threads; ++i) threads_.emplace_back([this] { compute_thread(); });
+  for (int i = 0; i < options_.compute_threads; ++i)
+    threads_.emplace_back([this] { compute_thread(); });
 }
 
 Status Engine::Core::start(std::unique_ptr<Feed> feed) {
@@ -157,7 +171,9 @@ void Engine::Core::work_done() {
   if (--active_ == 0) quiet_.notify_all();
 }
 
-uint64_t Engine::Core::head() const { return flights_.empty() ? sequence_ : flights_.begin()->first; }
+uint64_t Engine::Core::head() const {
+  return flights_.empty() ? sequence_ : flights_.begin()->first;
+}
 
 void Engine::Core::fail_feed(const Status& status) {
   MutexLock lock(mu_);

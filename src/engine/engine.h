@@ -41,7 +41,7 @@ struct EngineOptions {
   uint64_t read_ahead_bytes = uint64_t{32} << 20;  // stored bytes read and not yet decoded
   size_t batches_ahead = 3;  // admitted and not yet taken by the consumer, at most
   uint64_t seed = 0;
-  bool read_runs = false;    // read whole blocks and keep them (remote, spinning storage)
+  bool read_runs = false;  // read whole blocks and keep them (remote, spinning storage)
   BadSamples bad_samples;
 };
 

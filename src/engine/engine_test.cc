@@ -22,7 +22,8 @@ constexpr uint64_t kPerFile = 10;
 // Reads finish later, on a thread of the store's own, newest first: as bad as a remote store gets.
 class LaterStore final : public Store {
  public:
-  explicit LaterStore(std::shared_ptr<const Store> inner) : inner_(std::move(inner)), thread_([this] { run(); }) {}
+  explicit LaterStore(std::shared_ptr<const Store> inner)
+      : inner_(std::move(inner)), thread_([this] { run(); }) {}
   ~LaterStore() override {
     {
       MutexLock lock(mu_);
@@ -37,7 +38,9 @@ class LaterStore final : public Store {
     wakes_.notify_all();
   }
   Result<FileInfo> stat(const std::string& path) const override { return inner_->stat(path); }
-  Result<std::vector<FileInfo>> list(const std::string& folder) const override { return inner_->list(folder); }
+  Result<std::vector<FileInfo>> list(const std::string& folder) const override {
+    return inner_->list(folder);
+  }
 
  private:
   void run() {
@@ -74,7 +77,8 @@ class TestSource final : public Source {
     for (uint64_t f = 0; f * kPerFile < samples; ++f) {
       std::vector<std::byte> bytes;
       for (uint64_t i = f * kPerFile; i < (f + 1) * kPerFile; ++i)
-        bytes.insert(bytes.end(), kSample, static_cast<std::byte>(i % 251 + static_cast<uint64_t>(shift)));
+        bytes.insert(bytes.end(), kSample,
+                     static_cast<std::byte>(i % 251 + static_cast<uint64_t>(shift)));
       store->put("f" + std::to_string(f), std::move(bytes));
     }
     return store;
@@ -83,7 +87,8 @@ class TestSource final : public Source {
   uint64_t size() const override { return samples_; }
   const Blocks& blocks() const override { return blocks_; }
   Hash128 fingerprint() const override { return {}; }
-  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key, bool want_key, Request& out) const override {
+  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key, bool want_key,
+               Request& out) const override {
     const auto file = static_cast<uint32_t>(sample / kPerFile);
     const uint64_t at = sample % kPerFile * kSample;
     for (size_t f = 0; f < fields.size(); ++f) {
@@ -144,7 +149,8 @@ class TestFeed final : public Feed {
   TestFeed(uint64_t samples, uint64_t batch) : samples_(samples), batch_(batch) {}
   Result<bool> next(FeedStep& out) override {
     if (g_ >= samples_) return false;
-    for (uint64_t i = 0; i < batch_ && g_ < samples_; ++i, ++g_) out.tasks.push_back({0, g_ * 7 % samples_, 0, g_, true});
+    for (uint64_t i = 0; i < batch_ && g_ < samples_; ++i, ++g_)
+      out.tasks.push_back({0, g_ * 7 % samples_, 0, g_, true});
     out.after = {0, g_, g_ == samples_};
     return true;
   }
@@ -173,7 +179,8 @@ struct Scene {
 std::unique_ptr<Engine> make_engine(const Scene& s) {
   auto decoder = std::make_shared<TestDecoder>(s.bad);
   std::vector<ColumnWork> columns{{ColumnSpec{"data", decoder->output(), s.packing}, false}};
-  std::vector<SourceWork> sources{{std::make_shared<TestSource>(s.store, s.samples, s.opening), 0, {0}, {decoder}}};
+  std::vector<SourceWork> sources{
+      {std::make_shared<TestSource>(s.store, s.samples, s.opening), 0, {0}, {decoder}}};
   return std::make_unique<Engine>(std::move(sources), std::move(columns), s.options);
 }
 
@@ -187,9 +194,12 @@ Result<std::vector<int64_t>> drain(Engine& engine) {
     if (what == Engine::Next::kEnd) return seen;
     for (size_t i = 0; i < batch->indices.size(); ++i) {
       const Column& c = batch->columns[0];
-      const Bytes value = c.packing == Packing::kDense ? c.values->bytes().subspan(i * kSample, kSample) : c.items[i]->bytes();
+      const Bytes value = c.packing == Packing::kDense
+                              ? c.values->bytes().subspan(i * kSample, kSample)
+                              : c.items[i]->bytes();
       for (const std::byte b : value)
-        if (std::to_integer<int>(b) != batch->indices[i] % 251) return internal("a slot holds another sample");
+        if (std::to_integer<int>(b) != batch->indices[i] % 251)
+          return internal("a slot holds another sample");
       seen.push_back(batch->indices[i]);
     }
   }
@@ -251,7 +261,8 @@ TEST(EngineTest, PoolsLargerThanTheBudgetAreReadAgainAndNeverDeadlock) {
     auto counted = std::make_shared<FaultStore>(TestSource::fill(1000));
     s.store = counted;
     s.samples = 1000;
-    s.options = {.compute_threads = 2, .io_threads = 3, .memory_budget_bytes = budget, .read_runs = true};
+    s.options = {
+        .compute_threads = 2, .io_threads = 3, .memory_budget_bytes = budget, .read_runs = true};
     EXPECT_EQ(run_once(s).value(), expected(1000));
     EXPECT_GT(counted->reads(), 100u);
   }
@@ -268,7 +279,10 @@ TEST(EngineTest, ReadAheadStaysWithinTheBudget) {
   Scene s;
   s.store = TestSource::fill(5000);
   s.samples = 5000;
-  s.options = {.compute_threads = 2, .memory_budget_bytes = 100000, .read_ahead_bytes = 20000, .batches_ahead = 50};
+  s.options = {.compute_threads = 2,
+               .memory_budget_bytes = 100000,
+               .read_ahead_bytes = 20000,
+               .batches_ahead = 50};
   auto engine = make_engine(s);
   ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
   EXPECT_EQ(drain(*engine).value().size(), 5000u);
@@ -281,7 +295,8 @@ TEST(EngineTest, StorageErrorReachesTheConsumerInOrder) {
   auto faulty = std::make_shared<FaultStore>(TestSource::fill(100));
   faulty->add({.path = "f9", .fail_read = 1, .and_all_later = true});
   s.store = faulty;
-  s.options = {.compute_threads = 2, .bad_samples = {.replace = true}};  // never replaces storage errors
+  s.options = {.compute_threads = 2,
+               .bad_samples = {.replace = true}};  // never replaces storage errors
   const auto r = run_once(s);
   ASSERT_FALSE(r.ok());
   EXPECT_EQ(r.status().code(), Code::kUnavailable);
@@ -318,8 +333,12 @@ TEST(EngineTest, BadSamplesAreReplacedTheSameWayForAnyThreads) {
 TEST(EngineTest, ReplacementNeverStarvesBehindParkedReads) {
   Scene s;
   for (int i = 0; i < 60; ++i) s.bad.insert(i);
-  s.options = {.compute_threads = 1, .io_threads = 1, .memory_budget_bytes = 8 * kSample, .read_ahead_bytes = kSample,
-               .batches_ahead = 9, .bad_samples = {.replace = true, .budget = 100000}};
+  s.options = {.compute_threads = 1,
+               .io_threads = 1,
+               .memory_budget_bytes = 8 * kSample,
+               .read_ahead_bytes = kSample,
+               .batches_ahead = 9,
+               .bad_samples = {.replace = true, .budget = 100000}};
   EXPECT_TRUE(run_once(s).ok());
 }
 
@@ -329,7 +348,8 @@ TEST(EngineTest, BudgetOfBadSamplesEndsTheEpoch) {
   s.options.bad_samples = {.replace = true, .budget = 2};
   const auto r = run_once(s);
   ASSERT_FALSE(r.ok());
-  EXPECT_NE(r.status().text().find("more than 2 bad samples"), std::string::npos) << r.status().text();
+  EXPECT_NE(r.status().text().find("more than 2 bad samples"), std::string::npos)
+      << r.status().text();
 }
 
 TEST(EngineTest, NothingGoodLeftIsAnErrorAndNoHang) {
@@ -365,12 +385,14 @@ TEST(EngineTest, BatchesTheUserKeepsStayValid) {
   for (int epoch = 0; epoch < 3; ++epoch) {
     ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
     std::unique_ptr<Batch> batch;
-    while (engine->next(batch, 20000).value() == Engine::Next::kBatch) kept.push_back(std::move(batch));
+    while (engine->next(batch, 20000).value() == Engine::Next::kBatch)
+      kept.push_back(std::move(batch));
   }
   engine.reset();
   for (const auto& batch : kept)
     for (size_t i = 0; i < batch->indices.size(); ++i)
-      EXPECT_EQ(std::to_integer<int>(batch->columns[0].values->bytes()[i * kSample]), batch->indices[i] % 251);
+      EXPECT_EQ(std::to_integer<int>(batch->columns[0].values->bytes()[i * kSample]),
+                batch->indices[i] % 251);
 }
 
 TEST(EngineTest, ForkedChildGetsAnErrorAndExits) {

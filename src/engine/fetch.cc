@@ -48,7 +48,8 @@ void Engine::Core::ask(const ChunkPtr& chunk) {
   });
   if (!asked.ok()) chunk->needs.assign(chunk->errand.count, asked);
   const uint64_t files = whole_files_.load(std::memory_order_relaxed);
-  const uint64_t nominal = files > 0 ? whole_file_bytes_.load(std::memory_order_relaxed) / files : kNominalFile;
+  const uint64_t nominal =
+      files > 0 ? whole_file_bytes_.load(std::memory_order_relaxed) / files : kNominalFile;
   chunk->wanted_bytes = chunk->gather.bytes_to_read(nominal);
   read_.work(0, 0, watch.ns());
   MutexLock lock(mu_);
@@ -96,10 +97,12 @@ void Engine::Core::submit(const ChunkPtr& chunk) {
   // Reads go to their stores in runs: almost always there is one store.
   chunk->reads.clear();
   for (Range& range : ranges)
-    chunk->reads.push_back({range.path, range.offset, range.length, &range.bytes, [this, chunk, &range](Status status) {
+    chunk->reads.push_back({range.path, range.offset, range.length, &range.bytes,
+                            [this, chunk, &range](Status status) {
                               range.status = std::move(status);
                               if (range.length == kWholeFile && range.status.ok()) {
-                                whole_file_bytes_.fetch_add(range.bytes.size(), std::memory_order_relaxed);
+                                whole_file_bytes_.fetch_add(range.bytes.size(),
+                                                            std::memory_order_relaxed);
                                 whole_files_.fetch_add(1, std::memory_order_relaxed);
                               }
                               read_.work(1, range.bytes.size(), 0);
@@ -131,7 +134,9 @@ void Engine::Core::read_shared_unit(const std::shared_ptr<SharedUnit>& unit) {
                           MutexLock lock(mu_);
                           abandon = stopping_;
                           // Before every chunk: others wait for it.
-                          if (!abandon) to_decode_.emplace(std::pair<uint64_t, size_t>{0, 0}, Job{nullptr, unit});
+                          if (!abandon)
+                            to_decode_.emplace(std::pair<uint64_t, size_t>{0, 0},
+                                               Job{nullptr, unit});
                           compute_wakes_.notify_one();
                         }
                         if (abandon) {

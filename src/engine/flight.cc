@@ -3,8 +3,12 @@
 
 namespace headrace {
 
-Flight::Flight(uint64_t sequence, FeedStep step, const std::vector<ColumnWork>& columns, BufferPool& pool)
-    : sequence_(sequence), step_(std::move(step)), planned_(step_.tasks), remaining_(step_.tasks.size()) {
+Flight::Flight(uint64_t sequence, FeedStep step, const std::vector<ColumnWork>& columns,
+               BufferPool& pool)
+    : sequence_(sequence),
+      step_(std::move(step)),
+      planned_(step_.tasks),
+      remaining_(step_.tasks.size()) {
   builders_.reserve(columns.size());
   for (const ColumnWork& c : columns) {
     builders_.emplace_back(c.spec, planned_.size(), pool);

@@ -17,7 +17,8 @@ namespace headrace {
 // filled the last.
 class Flight {
  public:
-  Flight(uint64_t sequence, FeedStep step, const std::vector<ColumnWork>& columns, BufferPool& pool);
+  Flight(uint64_t sequence, FeedStep step, const std::vector<ColumnWork>& columns,
+         BufferPool& pool);
 
   uint64_t sequence() const { return sequence_; }
   const std::vector<Task>& tasks() const { return step_.tasks; }
@@ -65,7 +66,7 @@ struct Errand {
 struct Chunk {
   Errand errand;
   Gather gather;
-  std::vector<Status> needs;       // what asking the index said, per slot
+  std::vector<Status> needs;  // what asking the index said, per slot
   std::vector<ReadRequest> reads;
   std::atomic<size_t> pending{0};  // reads and shared units not there yet
   uint64_t wanted_bytes = 0;       // what its reads will hold

@@ -22,8 +22,8 @@ Gather::Entry& Gather::next_entry() {
   return requests_.back();
 }
 
-Status Gather::add(const Source& source, uint64_t sample, std::span<const uint32_t> fields, Key draws,
-                   bool want_key) {
+Status Gather::add(const Source& source, uint64_t sample, std::span<const uint32_t> fields,
+                   Key draws, bool want_key) {
   Entry& entry = next_entry();
   entry.source = &source;
   entry.sample = sample;
@@ -87,18 +87,21 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
     }
   }
   std::sort(wants.begin(), wants.end(), [](const Want& a, const Want& b) {
-    return std::tuple(a.source, a.unit->file, a.unit->offset) < std::tuple(b.source, b.unit->file, b.unit->offset);
+    return std::tuple(a.source, a.unit->file, a.unit->offset) <
+           std::tuple(b.source, b.unit->file, b.unit->offset);
   });
   const Want* last = nullptr;
   for (const Want& w : wants) {
     Range* range = ranges_.empty() ? nullptr : &ranges_.back();
-    const bool near = last != nullptr && last->source == w.source && last->unit->file == w.unit->file &&
-                      w.unit->stored_bytes != kWholeFile && range->length != kWholeFile &&
+    const bool near = last != nullptr && last->source == w.source &&
+                      last->unit->file == w.unit->file && w.unit->stored_bytes != kWholeFile &&
+                      range->length != kWholeFile &&
                       w.unit->offset <= range->offset + range->length + options.gap_bytes &&
                       w.unit->offset + w.unit->stored_bytes - range->offset <= options.most_bytes;
     const bool same = last != nullptr && last->source == w.source && *last->unit == *w.unit;
     if (near) {
-      range->length = std::max(range->length, w.unit->offset + w.unit->stored_bytes - range->offset);
+      range->length =
+          std::max(range->length, w.unit->offset + w.unit->stored_bytes - range->offset);
     } else if (!same) {
       open_range(*w.source, *w.unit);
     }
@@ -127,7 +130,8 @@ Result<Bytes> Gather::value(size_t i, size_t field, size_t v) const {
     from = entry.request.inline_bytes;
   } else {
     const Place& place = entry.places[piece.unit];
-    const Status& status = place.is_shared ? shared_[place.range]->status : ranges_[place.range].status;
+    const Status& status =
+        place.is_shared ? shared_[place.range]->status : ranges_[place.range].status;
     if (!status.ok()) return status;
     from = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range].bytes.bytes();
     if (place.length != kWholeFile) from = from.subspan(place.begin, place.length);
@@ -148,7 +152,9 @@ Status Gather::locate(Status status, size_t i, size_t field) const {
   // A decoder names the offset within the value; the user wants the one in the file.
   const uint64_t start = unit.offset + (unit.opening == 0 ? piece.begin : 0);
   const int64_t inner = status.place().offset;
-  if (inner >= 0) status = Status(status.code(), fmt::format("{} (byte {} of the value)", status.message(), inner));
+  if (inner >= 0)
+    status =
+        Status(status.code(), fmt::format("{} (byte {} of the value)", status.message(), inner));
   return status.at(start + (inner >= 0 && unit.opening == 0 ? static_cast<uint64_t>(inner) : 0))
       .in_file(entry.source->file_path(unit.file));
 }

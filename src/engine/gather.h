@@ -64,7 +64,7 @@ class Gather {
 
  private:
   struct Place {
-    uint32_t range = 0;   // index into ranges_, or into shared_ when `is_shared`
+    uint32_t range = 0;  // index into ranges_, or into shared_ when `is_shared`
     bool is_shared = false;
     uint64_t begin = 0;   // of the unit within the range
     uint64_t length = 0;  // kWholeFile: all of the range
@@ -81,11 +81,11 @@ class Gather {
   bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
   void open_range(const Source& source, const Unit& unit);
 
-  std::vector<Entry> entries_;   // memory kept over clear()
-  std::span<Entry> requests_;    // those in use
+  std::vector<Entry> entries_;  // memory kept over clear()
+  std::span<Entry> requests_;   // those in use
   std::vector<Range> ranges_;
   std::vector<std::shared_ptr<SharedUnit>> shared_;
-  std::vector<Buffer> spare_;    // buffers of earlier ranges
+  std::vector<Buffer> spare_;  // buffers of earlier ranges
 };
 
 }  // namespace headrace

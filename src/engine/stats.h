@@ -33,7 +33,9 @@ class StageCounters {
   }
 
  private:
-  static void add(std::atomic<uint64_t>& to, uint64_t v) { to.fetch_add(v, std::memory_order_relaxed); }
+  static void add(std::atomic<uint64_t>& to, uint64_t v) {
+    to.fetch_add(v, std::memory_order_relaxed);
+  }
   std::atomic<uint64_t> items_{0}, bytes_{0}, busy_{0}, wait_input_{0}, wait_room_{0};
 };
 
@@ -41,9 +43,9 @@ class StageCounters {
 class Stopwatch {
  public:
   uint64_t ns() const {
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
-            .count());
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now() - start_)
+                                     .count());
   }
 
  private:

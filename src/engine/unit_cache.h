@@ -43,15 +43,16 @@ class UnitCache {
   // Calls `ready` once the unit is ready: at once (returns false) when it already is,
   // else later.  The first caller for an absent unit gets `must_read` = true and has to
   // read it and call finish().
-  bool when_ready(const std::shared_ptr<SharedUnit>& unit, bool& must_read, std::function<void()> ready);
+  bool when_ready(const std::shared_ptr<SharedUnit>& unit, bool& must_read,
+                  std::function<void()> ready);
 
   // The unit is read and opened, or failed: wakes everyone who waits for it.
   void finish(const std::shared_ptr<SharedUnit>& unit);
 
   // Drops idle units until `bytes` were freed or none is left; returns what was freed.
   uint64_t evict(uint64_t bytes);
-  uint64_t bytes() const;    // of all ready units
-  uint64_t reread() const;   // units read again after they had been dropped
+  uint64_t bytes() const;   // of all ready units
+  uint64_t reread() const;  // units read again after they had been dropped
 
  private:
   using Name = std::tuple<const Source*, uint32_t, uint64_t, uint32_t>;
@@ -62,7 +63,9 @@ class UnitCache {
     uint64_t used = 0;  // clock of the last pin
     std::vector<std::function<void()>> waiting;
   };
-  static Name name_of(const SharedUnit& u) { return {u.source, u.unit.file, u.unit.offset, u.unit.opening}; }
+  static Name name_of(const SharedUnit& u) {
+    return {u.source, u.unit.file, u.unit.offset, u.unit.opening};
+  }
 
   mutable Mutex mu_;
   std::map<Name, Entry> entries_ HEADRACE_GUARDED_BY(mu_);

@@ -36,7 +36,8 @@ void read_unit(const std::shared_ptr<SharedUnit>& unit, UnitCache& units) {
   const Unit& u = unit->unit;
   unit->status = unit->source->store().read_at(unit->path, u.offset, u.stored_bytes, unit->stored);
   if (unit->status.ok() && u.opening != 0)
-    unit->status = guard([&] { return unit->source->open_unit(u, unit->stored.bytes(), unit->opened); });
+    unit->status =
+        guard([&] { return unit->source->open_unit(u, unit->stored.bytes(), unit->opened); });
   units.finish(unit);
 }
 
@@ -59,11 +60,12 @@ void read_now(Gather& gather, UnitCache& units) {
   latch.wait();
 }
 
-Status decode_value(const FieldWork& work, const Gather& gather, size_t field, Key draws, Slot& slot) {
+Status decode_value(const FieldWork& work, const Gather& gather, size_t field, Key draws,
+                    Slot& slot) {
   if (work.is_key) return work.decoder->run(as_bytes(gather.key(0)), draws, slot);
   if (gather.values(0, field) > 1)
-    return unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted", gather.values(0, field),
-                                   work.spec.name));
+    return unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted",
+                                   gather.values(0, field), work.spec.name));
   HEADRACE_ASSIGN(const Bytes value, gather.value(0, field));
   if (Status s = work.decoder->run(value, draws, slot); !s.ok())
     return gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), 0, field);
@@ -91,11 +93,13 @@ Result<std::unique_ptr<Dataset>> Dataset::make(std::shared_ptr<const Source> sou
 }
 
 Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
-  if (sample >= size()) return invalid(fmt::format("there is no sample {}; the data set has {}", sample, size()));
+  if (sample >= size())
+    return invalid(fmt::format("there is no sample {}; the data set has {}", sample, size()));
   const Key draws = Key(0).with(uint64_t{0}).with(uint64_t{0}).with(sample);
   const auto explain = [&](const Status& s) { return s.of_sample(sample, source_->key(sample)); };
   Gather gather;
-  if (Status s = gather.add(*source_, sample, fields_, draws, want_key_); !s.ok()) return explain(s);
+  if (Status s = gather.add(*source_, sample, fields_, draws, want_key_); !s.ok())
+    return explain(s);
   gather.plan_reads({}, &units_);
   read_now(gather, units_);
   std::vector<SampleValue> out(works_.size());
@@ -107,7 +111,8 @@ Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
     }
     ColumnBuilder builder(work.spec, 1, *pool_);
     ColumnSlot slot(builder, 0);
-    if (Status s = guard([&] { return decode_value(work, gather, c, draws, slot); }); !s.ok()) return explain(s);
+    if (Status s = guard([&] { return decode_value(work, gather, c, draws, slot); }); !s.ok())
+      return explain(s);
     Column column = builder.finish();
     out[c] = {true, column.dtype, std::move(column.shapes[0]), std::move(column.items[0])};
   }

@@ -38,7 +38,8 @@ class Dataset {
   Result<std::vector<SampleValue>> at(uint64_t sample) const;
 
  private:
-  Dataset(std::shared_ptr<const Source> source, std::vector<FieldRequest> requests, bool as_they_lie)
+  Dataset(std::shared_ptr<const Source> source, std::vector<FieldRequest> requests,
+          bool as_they_lie)
       : source_(std::move(source)), requests_(std::move(requests)), as_they_lie_(as_they_lie) {}
 
   const std::shared_ptr<const Source> source_;

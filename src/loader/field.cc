@@ -28,14 +28,16 @@ Stored stored_as(const Field& field) {
 Result<Packing> choose_packing(const FieldRequest& request, const TensorSpec& value) {
   if (request.packing) {
     if (*request.packing == Packing::kDense && !value.is_fixed())
-      return invalid(fmt::format("field '{}': values of shape {} cannot be dense", request.output, value.text()));
+      return invalid(fmt::format("field '{}': values of shape {} cannot be dense", request.output,
+                                 value.text()));
     return *request.packing;
   }
   if (value.is_fixed() || request.what != "image") return default_packing(value);
-  return invalid(
-      fmt::format("field '{}': pictures of different sizes do not fit into one batch ({}); add .resize((h, w)), "
-                  ".random_resized_crop(s) or .center_crop(s), or ask for .list(), .padded() or .ragged()",
-                  request.output, value.text()));
+  return invalid(fmt::format(
+      "field '{}': pictures of different sizes do not fit into one batch ({}); add .resize((h, "
+      "w)), "
+      ".random_resized_crop(s) or .center_crop(s), or ask for .list(), .padded() or .ragged()",
+      request.output, value.text()));
 }
 
 }  // namespace
@@ -46,7 +48,8 @@ Result<uint32_t> find_field(const Schema& schema, const std::string& name) {
   for (uint32_t f = 0; f < schema.size(); ++f) {
     if (schema[f].name == name) return f;
     names.push_back(schema[f].name);
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", schema[f].name, kind_name(schema[f].kind));
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", schema[f].name,
+                         kind_name(schema[f].kind));
   }
   const std::string_view near = nearest_name(name, names);
   return invalid(fmt::format("there is no field '{}' in the data; it has {}{}", name, known,
@@ -64,7 +67,10 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
   FieldWork work;
   work.spec.name = request.output;
   work.is_key = request.what == "key";
-  FieldSpec spec{.name = request.output, .what = request.what, .options = request.options, .steps = request.steps};
+  FieldSpec spec{.name = request.output,
+                 .what = request.what,
+                 .options = request.options,
+                 .steps = request.steps};
   if (work.is_key) {
     spec.what = "bytes";
   } else {
@@ -74,8 +80,9 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
     const Field& field = source.schema()[work.field];
     spec.stored = stored_as(field);
     if (spec.stored != Stored::kBytes && request.what != "scalar")
-      return invalid(fmt::format("field '{}': '{}' is a number that the index holds; take it with hr.scalar(\"{}\")",
-                                 request.output, request.field, request.field));
+      return invalid(fmt::format(
+          "field '{}': '{}' is a number that the index holds; take it with hr.scalar(\"{}\")",
+          request.output, request.field, request.field));
   }
   HEADRACE_ASSIGN(work.decoder, make_decoder(spec));
   if (request.then) {

@@ -21,7 +21,8 @@ class PlanFeed final : public Feed {
     if (at_.epoch >= until_ || plan_->steps_from(at_.g) == 0) return false;
     HEADRACE_ASSIGN(const uint64_t g, plan_->step(at_.epoch, at_.g, slots_));
     out.epoch = at_.epoch;
-    for (const PlanSlot& s : slots_) out.tasks.push_back({s.source, s.sample, s.epoch, s.position, s.valid});
+    for (const PlanSlot& s : slots_)
+      out.tasks.push_back({s.source, s.sample, s.epoch, s.position, s.valid});
     at_.g = g;
     const bool last = plan_->steps_from(g) == 0;
     out.after = last ? Position{at_.epoch + 1, 0, true} : Position{at_.epoch, g, false};
@@ -29,7 +30,8 @@ class PlanFeed final : public Feed {
   }
 
   bool substitute(const Task& task, uint64_t attempt, Task& out) override {
-    const auto found = plan_->substitute({task.source, task.sample, task.epoch, task.position, task.valid}, attempt);
+    const auto found = plan_->substitute(
+        {task.source, task.sample, task.epoch, task.position, task.valid}, attempt);
     if (!found) return false;
     out = {found->source, found->sample, found->epoch, found->position, found->valid};
     return true;
@@ -45,8 +47,8 @@ class PlanFeed final : public Feed {
 Result<PlanSource> plan_source(const LoaderSource& s) {
   const Blocks& blocks = s.source->blocks();
   HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(blocks.samples));
-  return PlanSource{s.name, s.source->fingerprint().hex(), std::make_shared<const BlockTree>(std::move(tree)),
-                    blocks.bytes};
+  return PlanSource{s.name, s.source->fingerprint().hex(),
+                    std::make_shared<const BlockTree>(std::move(tree)), blocks.bytes};
 }
 
 // Enough batches to keep every thread busy while the consumer takes one.
@@ -57,7 +59,8 @@ size_t batches_ahead(uint64_t batch, int threads) {
 
 }  // namespace
 
-Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources, std::vector<FieldRequest> requests,
+Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
+                                             std::vector<FieldRequest> requests,
                                              LoaderOptions options) {
   if (sources.empty()) return invalid("there is no source");
   std::unique_ptr<Loader> out(new Loader);
@@ -68,9 +71,10 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources, 
   HEADRACE_ASSIGN(out->plan_, Plan::make(out->plan_sources_, options.plan));
   if (out->epoch_length() == 0) return invalid("the data set has no sample");
   if (out->steps_in_epoch() == 0)
-    return invalid(fmt::format("an epoch has no batch: {} samples, {} in a global batch, and tail=\"drop\"; make the "
-                               "batch smaller or say tail=\"keep\" or tail=\"pad\"",
-                               out->epoch_length(), options.plan.cut.batch));
+    return invalid(fmt::format(
+        "an epoch has no batch: {} samples, {} in a global batch, and tail=\"drop\"; make the "
+        "batch smaller or say tail=\"keep\" or tail=\"pad\"",
+        out->epoch_length(), options.plan.cut.batch));
   HEADRACE_TRY(out->settle_engine(options));
   out->engine_ = std::make_unique<Engine>(out->works_, out->columns_, out->engine_options_);
   return out;
@@ -84,13 +88,16 @@ Status Loader::add_source(const LoaderSource& s, const std::vector<FieldRequest>
   work.id = s.name.empty() ? 0 : Key(0).with(s.name).value();
   for (size_t c = 0; c < requests.size(); ++c) {
     auto made = make_field(requests[c], *s.source);
-    if (!made.ok()) return s.name.empty() ? made.status() : made.status().with(fmt::format("source '{}'", s.name));
+    if (!made.ok())
+      return s.name.empty() ? made.status()
+                            : made.status().with(fmt::format("source '{}'", s.name));
     FieldWork field = std::move(made).value();
     if (works_.size() == 1) {
       columns_.push_back({field.spec, field.is_key});
     } else if (field.spec.value != columns_[c].spec.value) {
-      return invalid(fmt::format("source '{}': field '{}' gives {}, in the first source {}", s.name, field.spec.name,
-                                 field.spec.value.text(), columns_[c].spec.value.text()));
+      return invalid(fmt::format("source '{}': field '{}' gives {}, in the first source {}", s.name,
+                                 field.spec.name, field.spec.value.text(),
+                                 columns_[c].spec.value.text()));
     }
     work.fields.push_back(field.field);
     work.decoders.push_back(std::move(field.decoder));
@@ -112,20 +119,23 @@ Status Loader::settle_engine(const LoaderOptions& options) {
   e.seed = options.plan.seed;
   e.bad_samples = options.bad_samples;
   e.read_runs = options.read_runs;
-  for (const LoaderSource& s : sources_) e.read_runs = e.read_runs || s.source->store().prefers_runs();
+  for (const LoaderSource& s : sources_)
+    e.read_runs = e.read_runs || s.source->store().prefers_runs();
   if (!e.read_runs) return {};
   // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
   const PlanState state = plan_->state({});
   uint64_t held = 0;
   for (size_t k = 0; k < sources_.size() && state.mode == OrderMode::kPool; ++k) {
-    const uint64_t mean = plan_sources_[k].bytes / std::max<uint64_t>(1, sources_[k].source->size());
+    const uint64_t mean =
+        plan_sources_[k].bytes / std::max<uint64_t>(1, sources_[k].source->size());
     held += (state.lanes + cut.world - 1) / cut.world * state.pools[k] * mean;
   }
   if (state.mode == OrderMode::kGlobal || held > e.memory_budget_bytes / 2) {
     e.read_runs = false;
-    notes_.push_back(fmt::format("reading single samples instead of whole runs: the pools of this rank take {} MiB of a "
-                                 "memory budget of {} MiB",
-                                 held >> 20, e.memory_budget_bytes >> 20));
+    notes_.push_back(fmt::format(
+        "reading single samples instead of whole runs: the pools of this rank take {} MiB of a "
+        "memory budget of {} MiB",
+        held >> 20, e.memory_budget_bytes >> 20));
   }
   return {};
 }

@@ -21,18 +21,20 @@ struct LoaderSource {
 
 struct LoaderOptions {
   PlanOptions plan;
-  int threads = 0;                 // compute threads; 0: the usable CPUs over local_ranks
-  uint64_t memory_budget_bytes = 0;  // 0: a quarter of the usable memory over local_ranks, at most 8 GiB
-  int local_ranks = 1;             // ranks that share this node and this affinity mask
+  int threads = 0;  // compute threads; 0: the usable CPUs over local_ranks
+  uint64_t memory_budget_bytes =
+      0;                // 0: a quarter of the usable memory over local_ranks, at most 8 GiB
+  int local_ranks = 1;  // ranks that share this node and this affinity mask
   BadSamples bad_samples;
-  bool read_runs = false;          // also where the store prefers them
+  bool read_runs = false;  // also where the store prefers them
 };
 
 // begin(), next(), load() by one consumer at a time; the rest from any thread.
 class Loader {
  public:
   static Result<std::unique_ptr<Loader>> make(std::vector<LoaderSource> sources,
-                                              std::vector<FieldRequest> requests, LoaderOptions options);
+                                              std::vector<FieldRequest> requests,
+                                              LoaderOptions options);
 
   uint64_t epoch_length() const { return plan_->epoch_length(); }
   uint64_t steps_in_epoch() const { return plan_->steps_in_epoch(); }

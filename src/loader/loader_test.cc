@@ -45,11 +45,12 @@ std::shared_ptr<const Source> open_shards(std::shared_ptr<const Store> store, in
 }
 
 std::vector<FieldRequest> fields() {
-  return {{.output = "text", .field = "txt", .what = "text"}, {.output = "label", .field = "cls", .what = "scalar"}};
+  return {{.output = "text", .field = "txt", .what = "text"},
+          {.output = "label", .field = "cls", .what = "scalar"}};
 }
 
-std::unique_ptr<Loader> make_loader(std::shared_ptr<const Source> source, uint64_t batch, uint32_t rank, uint32_t world,
-                                    int threads = 2) {
+std::unique_ptr<Loader> make_loader(std::shared_ptr<const Source> source, uint64_t batch,
+                                    uint32_t rank, uint32_t world, int threads = 2) {
   LoaderOptions o;
   o.plan.seed = 5;
   o.plan.cut = {batch * world, rank, world, Tail::kKeep};
@@ -96,7 +97,8 @@ TEST(LoaderTest, EverySampleOnceOverRanks) {
 TEST(LoaderTest, ThreadsDoNotChangeTheOrder) {
   const auto source = open_shards(make_shards(3, 101), 3);
   const auto once = drain(*make_loader(source, 8, 0, 1, 1), {0, 0}).value();
-  for (const int threads : {2, 7}) EXPECT_EQ(drain(*make_loader(source, 8, 0, 1, threads), {0, 0}).value(), once);
+  for (const int threads : {2, 7})
+    EXPECT_EQ(drain(*make_loader(source, 8, 0, 1, threads), {0, 0}).value(), once);
 }
 
 TEST(LoaderTest, ResumeGivesExactlyTheRest) {
@@ -153,8 +155,10 @@ TEST(LoaderTest, RunsGiveTheSameBatchesWithFewerReads) {
 
 TEST(LoaderTest, UnknownFieldListsWhatThereIs) {
   const auto source = open_shards(make_shards(1, 5), 1);
-  const auto r = Loader::make({{"", source}}, {{.output = "x", .field = "jpgg", .what = "image"}}, {});
-  EXPECT_NE(r.status().text().find("it has txt (text), cls (int)"), std::string::npos) << r.status().text();
+  const auto r =
+      Loader::make({{"", source}}, {{.output = "x", .field = "jpgg", .what = "image"}}, {});
+  EXPECT_NE(r.status().text().find("it has txt (text), cls (int)"), std::string::npos)
+      << r.status().text();
 }
 
 TEST(DatasetTest, SamplesByNumberAsTheyLie) {

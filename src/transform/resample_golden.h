@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Made by tests/make_pixel_goldens.py with Pillow 13.0.0: crop(box).resize(size, filter) of RGB noise.
+// Made by tests/make_pixel_goldens.py with Pillow 13.0.0: crop(box).resize(size, filter) of RGB
+// noise.
 // clang-format off
 #pragma once
 
