@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import tarfile
@@ -207,10 +208,18 @@ def rest_of_epoch(loader: hr.Loader) -> list[hr.Batch]:
 
 
 def run_python(code: str, *args: str, timeout: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:
-    """A fresh interpreter; fails when it takes too long."""
-    return subprocess.run(
-        [sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=timeout, check=False, **options
+    """A fresh interpreter; where it takes too long it is ended, with every child it forked."""
+    command = [sys.executable, "-c", code, *args]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
     )
+    try:
+        out, err = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        out, err = child.communicate()
+        raise AssertionError(f"it hangs:\n{code}\n{out}{err}") from None
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
 
 
 def wait_until(what: Callable[[], bool], seconds: float = 20) -> None:
