@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,26 +12,58 @@ STATE_VERSION = 1
 
 
 class Batch(dict[str, Any]):
-    """``batch[name]`` is a tensor (or a list, or a tuple for padded and ragged fields)."""
+    """``batch[name]`` is a tensor (or a list, or a tuple for padded and ragged fields).
 
-    _raw: Any
+    Pickled, copied or rebuilt by another library it is a plain dict of its arrays.
+    """
+
+    _raw: Any = None
+
+    def _origin(self) -> Any:
+        if self._raw is None:
+            raise AttributeError("this batch was rebuilt from its arrays: ask the one the loader gave")
+        return self._raw
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
 
     @property
-    def indices(self) -> np.ndarray:
+    def indices(self) -> np.ndarray[Any, Any]:
         """Which samples these are: the numbers of ``ds[i]`` (int64)."""
-        return self._raw.indices()
+        return self._origin().indices()
 
     @property
-    def valid(self) -> np.ndarray:
+    def valid(self) -> np.ndarray[Any, Any]:
         """True for real samples, False for padding."""
-        return np.frombuffer(self._raw.valid(), dtype=np.bool_)
+        return np.frombuffer(self._origin().valid(), dtype=np.bool_)
 
     @property
-    def sources(self) -> np.ndarray:
+    def sources(self) -> np.ndarray[Any, Any]:
         """Of a blend: the number of the source each sample came from."""
-        return np.asarray(self._raw.sources(), dtype=np.int64)
+        return np.asarray(self._origin().sources(), dtype=np.int64)
 
     @property
     def state(self) -> dict[str, Any]:
         """The loader's state as of after this batch, for wrappers that fetch one ahead."""
-        return {"headrace": STATE_VERSION, **self._raw.state()}
+        return {"headrace": STATE_VERSION, **self._origin().state()}
+
+
+def _flatten(batch: Batch) -> tuple[list[Any], tuple[str, ...]]:
+    names = tuple(sorted(batch))
+    return [batch[name] for name in names], names
+
+
+@functools.cache
+def register_pytree(framework: str) -> None:
+    """Lets jax.jit, torch.export and the like look into a batch; they look up the exact type."""
+    if framework == "jax":
+        import jax
+
+        def unflatten(names: tuple[str, ...], values: Any) -> dict[str, Any]:
+            return dict(zip(names, values))
+
+        jax.tree_util.register_pytree_node(Batch, _flatten, unflatten)
+    elif framework == "torch":
+        from torch.utils import _pytree
+
+        _pytree.register_pytree_node(Batch, _flatten, lambda values, names: dict(zip(names, values)))

@@ -28,12 +28,24 @@ def tell_once(text: str) -> None:
         print(f"headrace: {text}", file=sys.stderr)
 
 
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def urls_of(source: Any) -> list[str]:
     """A path, a glob, braces, or a list of them."""
     if isinstance(source, (str, os.PathLike)):
-        return [os.fspath(source)]
+        source = [source]
     if isinstance(source, Sequence) and source and all(isinstance(s, (str, os.PathLike)) for s in source):
-        return [os.fspath(s) for s in source]
+        urls = [os.fspath(s) for s in source]
+        for url in urls:
+            if not isinstance(url, str) or not url or "\0" in url or not _encodes(url):
+                raise UsageError(f"a source is a path, not {url!r}")
+        return urls
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import _core, checks, ranks
-from .batch import STATE_VERSION, Batch
+from .batch import STATE_VERSION, Batch, register_pytree
 from .blend import Blend
 from .dataset import Dataset, field_specs, finishes, open_source, tell_once, urls_of
 from .errors import UsageError
@@ -138,6 +138,7 @@ class Loader:
         self._batch_maps: list[Callable[[Batch], Any]] = []
         self._map_seconds = 0.0
         self._consumed = [0, 0.0, 0.0]  # batches, seconds waiting here, seconds in the caller's loop
+        register_pytree(output)
         _open_loaders.add(self)
 
     @staticmethod
@@ -147,9 +148,11 @@ class Loader:
         except ImportError:
             raise UsageError('output="torch" needs PyTorch, which is not installed; say output="numpy" or "jax"') from None
         try:
-            torch.device(device)
-        except RuntimeError as e:
+            kind = torch.device(device).type
+        except (RuntimeError, TypeError) as e:
             raise UsageError(f"device={device!r}: {e}") from None
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise UsageError(f"device={device!r}: PyTorch finds no CUDA device here")
 
     def _global_batch(self, batch: int | None, total: int | None) -> int:
         if (batch is None) == (total is None):

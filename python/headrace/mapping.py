@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .errors import UsageError
+from .errors import DataError, UsageError
 from .fields import Field
 
 _DTYPES = {
@@ -33,15 +33,26 @@ class _Chain:
         return value
 
 
+def _first_good(dataset: _core.Dataset, how: str, size: int) -> tuple[Any, int]:
+    """The value of the first sample that is no bad data, and its number."""
+    for n in range(min(size, 64)):
+        try:
+            return dataset.at(n, [how])[0], n
+        except DataError:
+            if n + 1 == min(size, 64):
+                raise
+    raise UsageError("the data set has no sample")
+
+
 def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source) -> dict[str, Any]:
     plain = {k: v for k, v in spec.items() if k != "map"}
     how = {"text": "text", "json": "text", "key": "text", "bytes": "bytes"}.get(field.what, "array")
-    (first,) = _core.Dataset.make(source, [plain]).at(0, [how])
+    first, n = _first_good(_core.Dataset.make(source, [plain]), how, source.size)
     chain = _Chain(field.functions, field.finish == "json")
     try:
         result = chain(first)
     except Exception as e:
-        raise UsageError(f"field '{name}': the function given to map() failed on sample 0: {e!r}") from e
+        raise UsageError(f"field '{name}': the function given to map() failed on sample {n}: {e!r}") from e
     out: dict[str, Any] = {"fn": chain, "cost": _core.MapCost(), "numpy": "uint8", "dtype": "u8", "shape": ()}
     if isinstance(result, str):
         return {**out, "result": "text"}

@@ -121,6 +121,12 @@ struct PyLoader {
    private:
     PyLoader& l_;
   };
+  // The loader, in the process that made it.
+  const Loader& here() const {
+    if (loader->is_forked())
+      check(invalid("this Loader was made before a fork: ask it in the process that made it"));
+    return *loader;
+  }
   // Without the GIL.
   void stop() {
     loader->stop();
@@ -360,8 +366,8 @@ void bind_loader(nb::module_& m) {
                out.append(nb::make_tuple(c.spec.name, c.spec.value.text()));
              return out;
            })
-      .def("stats", [](const PyLoader& l) { return stats(*l.loader); })
-      .def("quarantine", [](const PyLoader& l) { return quarantine(*l.loader); });
+      .def("stats", [](const PyLoader& l) { return stats(l.here()); })
+      .def("quarantine", [](const PyLoader& l) { return quarantine(l.here()); });
 }
 
 }  // namespace headrace::py

@@ -121,7 +121,7 @@ class MapDecoder final : public Decoder {
     if (PyObject_IsTrue(fits.ptr()) != 1)
       return invalid(fmt::format(
           "the function given to map() gave {} for the first sample and {} for this one",
-          numpy_name_, nb::cast<std::string>(nb::str(given.attr("dtype")))));
+          numpy_name_, nb::cast<std::string>(nb::str(nb::object(given.attr("dtype"))))));
     std::vector<int64_t> shape;
     for (nb::handle n : given.attr("shape")) shape.push_back(nb::cast<int64_t>(n));
     const nb::object raw = given.attr("astype")(numpy_name_.c_str()).attr("tobytes")();

@@ -40,21 +40,16 @@ class JsonCheck {
 
   // A scalar, or the way down to the first scalar (or empty bracket) of nested ones.
   Status value() {
-    while (true) {
+    space();
+    while (take('{') || take('[')) {
+      const char closing = text_[at_ - 1] == '{' ? '}' : ']';
+      HEADRACE_TRY(push(closing));
       space();
-      if (take('{')) {
-        HEADRACE_TRY(push('}'));
-        space();
-        if (text_.substr(at_, 1) == "}") return {};
-        HEADRACE_TRY(name());
-      } else if (take('[')) {
-        HEADRACE_TRY(push(']'));
-        space();
-        if (text_.substr(at_, 1) == "]") return {};
-      } else {
-        return scalar();
-      }
+      if (text_.substr(at_, 1) == std::string_view(&closing, 1)) return {};
+      if (closing == '}') HEADRACE_TRY(name());
+      space();
     }
+    return scalar();
   }
 
   Status push(char closing) {

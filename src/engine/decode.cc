@@ -64,7 +64,8 @@ Status Engine::Core::decode_slot(Chunk& chunk, size_t i, uint64_t& bytes) {
     const Decoder& decoder = *sources_[task.source].decoders[c];
     ColumnSlot out(flight.column(c), slot);
     if (work.is_key) {
-      HEADRACE_TRY(decoder.run(as_bytes(chunk.gather.key(i)), draws_of(task), out));
+      if (Status s = decoder.run(as_bytes(chunk.gather.key(i)), draws_of(task), out); !s.ok())
+        return s.with(fmt::format("field '{}'", work.spec.name));
       continue;
     }
     const size_t values = chunk.gather.values(i, c);

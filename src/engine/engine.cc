@@ -39,6 +39,9 @@ void Engine::stop() {
 Result<Engine::Next> Engine::next(std::unique_ptr<Batch>& out, int timeout_ms) {
   return core_->next(out, timeout_ms);
 }
+bool Engine::is_forked() const {
+  return core_->is_forked();
+}
 EngineStats Engine::stats() const {
   return core_->stats();
 }

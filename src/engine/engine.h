@@ -97,6 +97,8 @@ class Engine {
   // The next batch in plan order.  After an error the feed is over.
   Result<Next> next(std::unique_ptr<Batch>& out, int timeout_ms);
 
+  // In a forked child nothing but the destructor may be called: a lock may be held for ever.
+  bool is_forked() const;
   EngineStats stats() const;
   std::vector<Quarantined> quarantine() const;
 

@@ -60,16 +60,13 @@ class IndexBuilder {
   }
 
   Status write(size_t begin, const std::vector<PartPointer>& parts, const std::string& folder) {
-    const std::string& format = parts[0]->head().format;
     if (writer_ == nullptr) {
-      format_ = format;
+      first_ = parts[0];
       names_ = relative_names(paths_, parts[0]->head().has_files);
-      HEADRACE_ASSIGN(writer_, IndexWriter::create(folder, format_));
+      HEADRACE_ASSIGN(writer_, IndexWriter::create(folder, parts[0]->head().format));
     }
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (parts[i]->head().format != format_)
-        return invalid(fmt::format("one data set, two formats: {} is {}, {} is {}", paths_[0],
-                                   format_, paths_[begin + i], parts[i]->head().format));
+      HEADRACE_TRY(belong_together(*first_, paths_[0], *parts[i], paths_[begin + i]));
       HEADRACE_TRY(writer_->add(*parts[i], names_[begin + i]));
     }
     return {};
@@ -79,7 +76,7 @@ class IndexBuilder {
   ShardIndexer indexer_;
   const std::vector<FileInfo> shards_;
   const std::vector<std::string> paths_;
-  std::string format_;
+  PartPointer first_;
   std::vector<std::string> names_;
   std::unique_ptr<IndexWriter> writer_;
   IndexProgress progress_;

@@ -9,18 +9,15 @@
 #include <deque>
 
 #include "format/lists.h"
+#include "index/names.h"
 
 namespace headrace {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
 // Takes rows off a text.  One thread at a time.
 class CsvReader {
  public:
-  CsvReader(std::string_view text, char separator) : rest_(text), separator_(separator) {
-    if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
-  }
+  CsvReader(std::string_view text, char separator) : rest_(text), separator_(separator) {}
 
   uint64_t line() const { return row_line_; }
   const std::vector<std::string_view>& cells() const { return cells_; }
@@ -110,6 +107,12 @@ Status read_csv(Bytes list, char separator, const RowFunction& row) {
   HEADRACE_TRY(check_names(names));
   const std::vector<std::string_view> views(names.begin(), names.end());
   const size_t path = path_column(views);
+  // Taken for a header, the first row of a list that has none would be lost in silence.
+  if (!split_name(names[path]).extension.empty() || names[path].find('/') != std::string::npos)
+    return corrupt(
+        fmt::format("line 1 is no header: '{}' looks like a file; name the columns, the "
+                    "one with the files 'path'",
+                    names[path]));
   std::vector<Cell> cells;
   for (;;) {
     HEADRACE_ASSIGN(const bool more, reader.next());

@@ -78,6 +78,7 @@ class JsonLine {
     const bool yes = word("true");
     if (yes || word("false")) {
       cell = make_cell(cell.column, yes ? "1" : "0");
+      cell.text = yes ? "true" : "false";  // beside texts it is one
       return {};
     }
     return number(cell);

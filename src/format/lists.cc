@@ -15,6 +15,7 @@ namespace headrace {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool is_pickle(Bytes head) {
   // PROTO and its number; protocols 0 and 1 have no such mark and go by their suffix.
@@ -30,6 +31,7 @@ bool is_json_object(Bytes head) {
 
 Status read_rows(Bytes list, std::string_view path, const RowFunction& row) {
   const std::string name = lower_case(path);
+  if (as_text(list).starts_with(kByteOrderMark)) list = list.subspan(kByteOrderMark.size());
   if (is_pickle(list) || name.ends_with(".pkl") || name.ends_with(".pickle"))
     return read_pickle(list, row);
   if (name.ends_with(".csv")) return read_csv(list, ',', row);
@@ -97,6 +99,14 @@ class Columns {
 
 Status at_line(const Status& status, uint64_t line) {
   return status.with(fmt::format("line {}", line));
+}
+
+// Digits that are no int64.
+bool is_too_large(const Cell& cell) {
+  return cell.type == Cell::Type::kText &&
+         cell.text.find_first_not_of("0123456789", cell.text.starts_with('-') ? 1 : 0) ==
+             std::string_view::npos &&
+         cell.text != "-";
 }
 
 Status check_row(const ListRow& row, const ShardInput& shard) {
@@ -187,6 +197,8 @@ Status read_text_list(Bytes list, const RowFunction& row) {
     const size_t gap = path.find_last_of(kSpace);
     if (gap != std::string_view::npos) label = make_cell("cls", path.substr(gap + 1));
     const bool has_label = gap != std::string_view::npos && label.type == Cell::Type::kInt;
+    if (gap != std::string_view::npos && is_too_large(label))
+      return at_line(corrupt("a label beyond 64 bits"), line);
     if (labelled >= 0 && has_label != (labelled == 1))
       return at_line(
           corrupt(has_label ? "a label, where the lines before have none"

@@ -98,6 +98,36 @@ TEST(Csv, problems_name_the_line) {
   EXPECT_TRUE(says(error("l.csv", "path,cls\n"), "no sample"));
 }
 
+TEST(Csv, a_list_without_a_header_is_an_error_and_not_one_row_less) {
+  EXPECT_TRUE(says(error("l.csv", "a.jpg,3\nb.JPEG,4\n"), "line 1 is no header"));
+  EXPECT_TRUE(says(error("l.csv", "sub/c,3\n"), "line 1 is no header"));
+}
+
+TEST(Lists, a_byte_order_mark_is_no_part_of_a_path) {
+  EXPECT_EQ(read_list("l.txt",
+                      "\xef\xbb\xbf"
+                      "a.jpg 3\n")[0]
+                .key,
+            "a");
+  EXPECT_EQ(read_list("l.csv",
+                      "\xef\xbb\xbf"
+                      "path,cls\na.jpg,3\n")[0]
+                .key,
+            "a");
+  EXPECT_EQ(read_list("l.jsonl", "\xef\xbb\xbf{\"path\": \"a.jpg\"}\n")[0].key, "a");
+}
+
+TEST(TextList, a_label_beyond_64_bits_is_an_error) {
+  EXPECT_TRUE(says(error("l.txt", "a.jpg 99999999999999999999\n"), "line 1: a label beyond"));
+}
+
+TEST(Jsonl, true_beside_a_text_is_a_text) {
+  const auto got = read_list("l.jsonl",
+                             "{\"path\": \"a.jpg\", \"x\": true}\n"
+                             "{\"path\": \"b.JPEG\", \"x\": \"maybe\"}\n");
+  EXPECT_EQ(got[0].fields.at("x"), "true");
+}
+
 TEST(Csv, digits_beyond_64_bits_stay_text) {
   EXPECT_EQ(
       read_list("l.csv", "path,id\na.jpg,123456789012345678901234567890\n")[0].fields.at("id"),

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "format/expand.h"
 #include "format/index_places.h"
@@ -44,19 +45,30 @@ Status check_root(const Store& store, const Part& part, const FileInfo& list,
       .in_file(list.path);
 }
 
-Status check_formats(const std::vector<FileInfo>& shards, const std::vector<PartPointer>& parts) {
+Status check_alike(const std::vector<FileInfo>& shards, const std::vector<PartPointer>& parts) {
   for (size_t i = 1; i < parts.size(); ++i)
-    if (parts[i]->head().format != parts[0]->head().format)
-      return invalid(fmt::format("one data set, two formats: {} is {}, {} is {}", shards[0].path,
-                                 parts[0]->head().format, shards[i].path, parts[i]->head().format));
+    HEADRACE_TRY(belong_together(*parts[0], shards[0].path, *parts[i], shards[i].path));
   return {};
+}
+
+// A data set stays where it was when the process changes its folder later.
+Result<std::vector<std::string>> absolute_paths(std::vector<std::string> paths) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  for (std::string& path : paths) {
+    if (path.starts_with('/')) continue;
+    if (error) return from_errno(error.value(), "current folder");
+    while (path.starts_with("./")) path.erase(0, 2);
+    path = here + '/' + path;
+  }
+  return paths;
 }
 
 // The parts of all shards become a source.
 Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<FileInfo>& shards,
                         std::vector<PartPointer> parts, std::shared_ptr<const Store> store,
                         const OpenOptions& options) {
-  HEADRACE_TRY(check_formats(shards, parts));
+  HEADRACE_TRY(check_alike(shards, parts));
   Opened opened;
   opened.format = parts[0]->head().format;
   opened.classes = parts[0]->head().classes;
@@ -218,9 +230,18 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
 Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptions& options) {
   const std::shared_ptr<const Store> store =
       options.store == nullptr ? local_store() : options.store;
-  HEADRACE_ASSIGN(const std::vector<std::string> paths, expand_urls(*store, urls));
-  if (!options.index.empty()) return open_by_manifest(urls, paths, store, options);
-  return open_by_sidecars(urls, paths, store, options);
+  HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
+  OpenOptions settled = options;
+  if (options.store == nullptr) {
+    HEADRACE_ASSIGN(paths, absolute_paths(std::move(paths)));
+    if (!options.root.empty()) {
+      HEADRACE_ASSIGN(const std::vector<std::string> root,
+                      absolute_paths({clean_path(options.root)}));
+      settled.root = root.front();
+    }
+  }
+  if (!options.index.empty()) return open_by_manifest(urls, paths, store, settled);
+  return open_by_sidecars(urls, paths, store, settled);
 }
 
 }  // namespace headrace

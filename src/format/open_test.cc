@@ -195,6 +195,31 @@ TEST_F(OpenTest, class_folders_get_a_sidecar_that_follows_the_folders_times) {
             open_source({g / "renamed"}, {.keep_sidecars = false}).value().source->fingerprint());
 }
 
+TEST_F(OpenTest, folders_of_other_classes_are_not_one_data_set) {
+  const TestFolder g, to;
+  g.put("a/cat/1.jpg", "x");
+  g.put("a/dog/2.jpg", "x");
+  g.put("b/dog/3.jpg", "x");
+  g.put("b/emu/4.jpg", "x");
+  const Status s = open_source({g / "a", g / "b"}).status();
+  EXPECT_EQ(s.code(), Code::kInvalidArgument);
+  EXPECT_TRUE(says(s, "class 0 is 'cat'") && says(s, "'dog'")) << s.text();
+  EXPECT_FALSE(build_index({g / "a", g / "b"}, to.path()).ok());
+  std::filesystem::create_directory(g / "b/cat");
+  std::filesystem::remove_all(g / "b/emu");
+  EXPECT_EQ(open_source({g / "a", g / "b"}).value().source->size(), 3u);
+}
+
+TEST_F(OpenTest, a_relative_path_stays_what_it_was_when_the_process_moves) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(f_.path());
+  const Opened opened = open_source({"t-0.tar"}).value();
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(read_sample(*opened.source, 0).ok());
+  EXPECT_EQ(opened.source->fingerprint(),
+            open_source({f_ / "t-0.tar"}).value().source->fingerprint());
+}
+
 TEST_F(OpenTest, the_name_of_a_class_root_is_not_in_the_fingerprint) {
   const TestFolder g;
   g.put("a/cat/1.jpg", "x");

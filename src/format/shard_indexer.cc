@@ -23,6 +23,23 @@ unsigned waiting_threads(size_t shards) {
 
 }  // namespace
 
+Status belong_together(const Part& a, const std::string& a_path, const Part& b,
+                       const std::string& b_path) {
+  if (a.head().format != b.head().format)
+    return invalid(fmt::format("one data set, two formats: {} is {}, {} is {}", a_path,
+                               a.head().format, b_path, b.head().format));
+  const std::vector<std::string>& mine = a.head().classes;
+  const std::vector<std::string>& theirs = b.head().classes;
+  if (mine == theirs) return {};
+  const auto differ = std::mismatch(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+  const std::string one = differ.first == mine.end() ? "no class" : *differ.first;
+  const std::string other = differ.second == theirs.end() ? "no class" : *differ.second;
+  return invalid(
+      fmt::format("class {} is '{}' in {} and '{}' in {}: folders of one data set need "
+                  "the same class folders",
+                  differ.first - mine.begin(), one, a_path, other, b_path));
+}
+
 ShardIndexer::ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions& options)
     : store_(std::move(store)),
       options_(options),

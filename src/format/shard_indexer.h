@@ -14,6 +14,10 @@
 
 namespace headrace {
 
+// Whether two shards can be of one data set: one format, and where there are classes, the same.
+Status belong_together(const Part& a, const std::string& a_path, const Part& b,
+                       const std::string& b_path);
+
 // Thread-safe: shards are indexed in parallel.
 class ShardIndexer {
  public:

@@ -62,7 +62,9 @@ void read_now(Gather& gather, UnitCache& units) {
 
 Status decode_value(const FieldWork& work, const Gather& gather, size_t field, Key draws,
                     Slot& slot) {
-  if (work.is_key) return work.decoder->run(as_bytes(gather.key(0)), draws, slot);
+  if (work.is_key)
+    return work.decoder->run(as_bytes(gather.key(0)), draws, slot)
+        .with(fmt::format("field '{}'", work.spec.name));
   if (gather.values(0, field) > 1)
     return unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted",
                                    gather.values(0, field), work.spec.name));

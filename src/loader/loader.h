@@ -63,6 +63,7 @@ class Loader {
   const std::vector<ColumnWork>& columns() const { return columns_; }
   const EngineOptions& engine_options() const { return engine_options_; }
   const std::vector<std::string>& notes() const { return notes_; }
+  bool is_forked() const { return engine_->is_forked(); }
   EngineStats stats() const { return engine_->stats(); }
   std::vector<Quarantined> quarantine() const { return engine_->quarantine(); }
 
