@@ -8,7 +8,7 @@ from typing import Any
 
 import headrace as hr
 import pytest
-from support import COUNT, Data, Shape, awaits, crop, digest, indices_of, on_ranks, one_epoch, write_tar
+from support import COUNT, Data, Shape, crop, digest, indices_of, on_ranks, one_epoch, write_tar
 
 BAD = {4: "cut", 17: "header", 30: "noise", 52: "empty"}  # sample: how it is damaged
 
@@ -239,7 +239,6 @@ def test_a_sample_without_a_field_is_bad_data(data: Data, tmp_path: pathlib.Path
         assert set(indices_of(loader)) == {0, 1, 3, 4, 5}
 
 
-@awaits("the function is shown sample 0, good or bad")
 def test_a_bad_first_sample_is_replaced_under_map_too(data: Data, tmp_path: pathlib.Path) -> None:
     write_tar(tmp_path / "x.tar", [(f"{i}.jpg", s.jpeg[: 300 if i == 0 else None]) for i, s in enumerate(data.samples[:6])])
     field = hr.image("jpg").resize((8, 8)).map(lambda a: a.mean())

@@ -18,7 +18,7 @@ import headrace as hr
 import pytest
 import torchvision
 import webdataset
-from support import COUNT, Data, Sample, add_member, awaits, members_of, write_tar
+from support import COUNT, Data, Sample, add_member, members_of, write_tar
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 
@@ -142,7 +142,6 @@ def test_class_folders_are_numbered_as_torchvision_numbers_them(data: Data, tmp_
     assert [(f"{tmp_path}/{ours.key(i)}.jpg", ours[i]["cls"]) for i in range(len(ours))] == theirs.samples
 
 
-@awaits("each folder numbers its own classes")
 def test_folders_of_different_classes_are_never_numbered_apart(data: Data, tmp_path: pathlib.Path) -> None:
     """Refused, or numbered as one: never two meanings of one number."""
     for part, names in (("one", ("cat", "dog")), ("two", ("dog", "emu"))):
@@ -231,7 +230,6 @@ def test_csv_of_python_is_read_as_python_reads_it(data: Data, tmp_path: pathlib.
         assert [s["cls"], s["share"], s["caption"], s["odd"]] == row[1:]
 
 
-@awaits("the first row is taken for the header")
 def test_a_csv_without_a_header_is_refused_not_one_sample_short(data: Data, tmp_path: pathlib.Path) -> None:
     (tmp_path / "i.csv").write_text("".join(f"{s.key}.jpg,{s.label}\n" for s in data.samples))
     with pytest.raises(hr.DataError, match="header"):

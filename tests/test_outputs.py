@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from support import COUNT, Data, awaits
+from support import COUNT, Data
 
 SIZE = (20, 28)  # height, width
 
@@ -142,7 +142,6 @@ def test_the_device_moves_padded_ragged_and_listed_fields_too(data: Data) -> Non
     assert {t.device.type for v in batch.values() for t in v} == {"meta"}
 
 
-@awaits("a dict subclass is a leaf to JAX")
 def test_a_batch_is_a_tree_to_jax(data: Data) -> None:
     import jax
 
@@ -151,7 +150,6 @@ def test_a_batch_is_a_tree_to_jax(data: Data) -> None:
     assert float(jax.jit(lambda b: b["image"].sum())(batch)) > 0
 
 
-@awaits("a dict subclass is a leaf to torch's trees")
 def test_a_batch_is_a_tree_to_torch(data: Data) -> None:
     import torch.utils._pytree as pytree
 
@@ -167,7 +165,6 @@ def test_a_batch_rebuilt_by_a_wrapper_is_a_dict_all_the_same(data: Data) -> None
     assert list(moved) == ["image", "label"]
 
 
-@awaits("RawBatch cannot be pickled")
 def test_a_batch_can_be_sent_to_another_process(data: Data) -> None:
     import pickle
 
@@ -176,7 +173,6 @@ def test_a_batch_can_be_sent_to_another_process(data: Data) -> None:
     assert again["key"] == batch["key"] and np.array_equal(again["image"], batch["image"])
 
 
-@awaits("fails at the first batch, as torch fails")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")
 def test_a_device_that_is_not_there_fails_at_construction(data: Data) -> None:
     with pytest.raises(hr.UsageError, match="cuda"):

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from support import Data, awaits, run_python
+from support import Data, run_python
 
 SLOW = 20  # seconds; far more than any of these takes, far less than a hang
 
@@ -54,7 +54,8 @@ def test_an_exception_in_the_loop_ends_the_script_with_its_traceback(data: Data)
     assert ended.returncode == 1 and "ZeroDivisionError" in ended.stderr
 
 
-@awaits("next() that returns into a finalizing interpreter aborts the process")
+# Not strict: it is a race, and five runs in a row may go well.
+@pytest.mark.xfail(reason="next() that returns into a finalizing interpreter aborts the process")
 def test_a_loader_in_a_thread_does_not_hold_the_end(data: Data) -> None:
     code = """
 loader = make()
@@ -133,7 +134,7 @@ print(sorted(seen + rest) == list(range(53)))
 
 def test_control_c_ends_a_script_with_its_own_code(data: Data) -> None:
     ended = run("for b in make().epoch(0): os.kill(os.getpid(), 2)", data.tar)
-    assert ended.returncode in (-signal.SIGINT, 130) and "KeyboardInterrupt" in ended.stderr
+    assert ended.returncode in (-signal.SIGINT, 130) and "KeyboardInterrupt" in ended.stderr, (ended.returncode, ended.stderr)
 
 
 # -- fork --------------------------------------------------------------------------------------------
@@ -177,8 +178,8 @@ def test_a_forked_child_that_uses_the_loader_gets_a_clear_error(data: Data, what
         "del loader",
         "len(loader)",
         "loader.state_dict()",
-        pytest.param("loader.stats()", marks=pytest.mark.xfail(reason="a lock of the parent's threads is asked for")),
-        pytest.param("loader.quarantine", marks=pytest.mark.xfail(reason="a lock of the parent's threads is asked for")),
+        "loader.stats()",
+        "loader.quarantine",
     ],
 )
 def test_a_forked_child_does_not_hang(data: Data, what: str) -> None:
