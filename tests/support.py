@@ -21,7 +21,6 @@ from typing import Any
 
 import headrace as hr
 import numpy as np
-import pytest
 from headrace import photos
 
 CLASSES = (17, 3, 11, 1, 21)  # pictures of each class
@@ -127,11 +126,6 @@ def write_numbers(root: pathlib.Path) -> str:
     for shard, (begin, end) in enumerate(zip(ends, ends[1:])):
         write_tar(root / f"n-{shard:03d}.tar", [(f"{i:05d}.cls", str(i).encode()) for i in range(begin, end)])
     return str(root / f"n-{{000..{len(ends) - 2:03d}}}.tar")
-
-
-def awaits(reason: str) -> pytest.MarkDecorator:
-    """A test that waits for a fix, and says so when it has come."""
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 # -- running loaders ---------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from support import COUNT, NUMBERS, Data, awaits, indices_of, members_of, write_tar
+from support import COUNT, NUMBERS, Data, indices_of, members_of, write_tar
 
 FIELDS = {"image": hr.image("jpg").resize((16, 16)), "label": hr.scalar("cls"), "key": hr.key()}
 
@@ -309,7 +309,6 @@ def test_globs_and_lists_and_paths_name_the_same_data(data: Data, monkeypatch: p
     assert hr.open("./train-000?.tar").fingerprint == want
 
 
-@awaits("relative paths are opened lazily")
 @pytest.mark.parametrize("where", ["folder", "train-0000.tar"])
 def test_a_data_set_survives_a_change_of_folder(data: Data, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     monkeypatch.chdir(data.root)

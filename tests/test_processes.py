@@ -55,7 +55,6 @@ def test_an_exception_in_the_loop_ends_the_script_with_its_traceback(data: Data)
 
 
 # Not strict: it is a race, and five runs in a row may go well.
-@pytest.mark.xfail(reason="next() that returns into a finalizing interpreter aborts the process")
 def test_a_loader_in_a_thread_does_not_hold_the_end(data: Data) -> None:
     code = """
 loader = make()

@@ -125,7 +125,10 @@ class Dataset:
         self._core = _core.Dataset.make(source, specs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"args": (self._urls, self._fields, self._index, self._root, self._views)}
+        # Absolute: whoever unpickles it may stand in another folder.
+        urls = [os.path.abspath(url) if "://" not in url else url for url in self._urls]
+        index, root = (p if p is None else os.path.abspath(p) for p in (self._index, self._root))
+        return {"args": (urls, self._fields, index, root, self._views)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         urls, fields, index, root, views = state["args"]

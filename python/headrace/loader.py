@@ -371,7 +371,7 @@ class Loader:
         """Ends all threads. Batches that were received stay valid."""
         core, self._core = self._core, None
         if core is not None:
-            core.stop()
+            core.close()
 
     def __enter__(self) -> Loader:
         return self

@@ -102,12 +102,13 @@ struct PyLoader {
   PyLoader(const PyLoader&) = delete;
   PyLoader& operator=(const PyLoader&) = delete;
 
-  // Counts the threads that wait in next(): stop() lets them return to Python before it does,
+  // Counts the threads that wait in next(): close() lets them return to Python before it does,
   // because at the end of the interpreter a thread that asks for the GIL is killed.
   class Inside {
    public:
     explicit Inside(PyLoader& l) : l_(l) {
       MutexLock lock(l_.mu_);
+      if (l_.closed_) throw StatusError{invalid("this Loader is closed")};
       ++l_.inside_;
     }
     ~Inside() {
@@ -127,8 +128,12 @@ struct PyLoader {
       check(invalid("this Loader was made before a fork: ask it in the process that made it"));
     return *loader;
   }
-  // Without the GIL.
-  void stop() {
+  // Without the GIL.  After it no thread waits in next(), and none will.
+  void close() {
+    {
+      MutexLock lock(mu_);
+      closed_ = true;
+    }
     loader->stop();
     MutexLock lock(mu_);
     while (inside_ > 0) outside_.wait(mu_);
@@ -138,6 +143,7 @@ struct PyLoader {
   Mutex mu_;
   CondVar outside_;
   int inside_ HEADRACE_GUARDED_BY(mu_) = 0;
+  bool closed_ HEADRACE_GUARDED_BY(mu_) = false;
 };
 
 nb::list items_of(const Column& column, std::string_view as) {
@@ -340,7 +346,9 @@ void bind_loader(nb::module_& m) {
            [](const PyLoader& l, uint64_t epoch) { return l.loader->continues_with(epoch); })
       .def("next", [](PyLoader& l) { return next_batch(l); })
       .def(
-          "stop", [](PyLoader& l) { l.stop(); }, nb::call_guard<nb::gil_scoped_release>())
+          "stop", [](PyLoader& l) { l.loader->stop(); }, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "close", [](PyLoader& l) { l.close(); }, nb::call_guard<nb::gil_scoped_release>())
       .def("state", [](const PyLoader& l, uint64_t epoch,
                        uint64_t g) { return state_to_dict(l.loader->state({epoch, g})); })
       .def("load",
