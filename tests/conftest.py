@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pathlib
+import signal
 
 import headrace as hr
 import pytest
@@ -48,3 +49,8 @@ def say_again(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def repository() -> pathlib.Path:
     return pathlib.Path(__file__).resolve().parent.parent
+
+
+# A shell starts background jobs with Ctrl-C ignored, and children would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
