@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import headrace as hr
 import pytest
 from headrace import ranks
-from support import NUMBER, NUMBERS, run_python
+from support import NUMBER, NUMBERS, Data, run_python
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}
 SLURM_BATCH = {
@@ -176,3 +178,35 @@ def test_the_ranks_share_the_cores_of_a_node(numbers: hr.Dataset, monkeypatch: p
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(core.usable_cpus()))
     with hr.Loader(numbers, 8, NUMBER, rank=0, world_size=2, output="numpy") as loader:
         assert loader.stats()["compute_threads"] == 1
+
+
+OTHER_SEEDS = """
+import os, sys
+import torch.distributed as dist
+import headrace as hr
+def work(rank, source, place):
+    dist.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=2)
+    hr.Loader(source, 8, {"n": hr.scalar("cls")}, seed=5)                   # the same on both: fine
+    refused = [False, False]
+    try:
+        hr.Loader(source, 8, {"n": hr.scalar("cls")}, seed=rank)
+        said = ""
+    except hr.UsageError as e:
+        said = str(e)
+    dist.all_gather_object(refused, said)
+    if rank == 0:
+        print(sum("would load in another order than rank" in r for r in refused))
+    dist.destroy_process_group()
+pids = []
+for rank in range(2):
+    pid = os.fork()
+    if pid == 0:
+        work(rank, sys.argv[1], sys.argv[2]); sys.stdout.flush(); os._exit(0)
+    pids.append(pid)
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]) for p in pids))
+"""
+
+
+def test_ranks_that_would_load_in_another_order_are_refused(data: Data, tmp_path: pathlib.Path) -> None:
+    ended = run_python(OTHER_SEEDS, str(data.tar), str(tmp_path / "meet"))
+    assert ended.returncode == 0 and ended.stdout.split() == ["1"], (ended.stdout, ended.stderr)

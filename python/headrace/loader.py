@@ -138,6 +138,8 @@ class Loader:
         self._batch_maps: list[Callable[[Batch], Any]] = []
         self._map_seconds = 0.0
         self._consumed = [0, 0.0, 0.0]  # batches, seconds waiting here, seconds in the caller's loop
+        name = f"{self._core.fingerprint()}/{self._global}/{options['tail']}"
+        ranks.compare_plans(name, self._core.plan_id(), self.ranks)
         register_pytree(output)
         _open_loaders.add(self)
 

@@ -124,3 +124,30 @@ def find(rank: int | None = None, world_size: int | None = None, env: Mapping[st
         raise UsageError(f"the ranks are told differently ({said}); say Loader(rank=..., world_size=...)")
     name, (r, w) = found[0]
     return Ranks(r, w, name, local)
+
+
+_named: dict[str, int] = {}  # how many plans of a name this process has compared
+
+
+def compare_plans(name: str, plan_id: str, mine: Ranks) -> None:
+    """Raises where this rank's order is not that of the rank which came first.
+
+    Through torch.distributed's store, where there is one: nobody waits for anybody, so a loader that
+    only some ranks make cannot hang. ``name`` tells the loaders of a job apart.
+    """
+    if mine.world == 1 or _torch_distributed({}) != (mine.rank, mine.world):
+        return
+    from torch.distributed import distributed_c10d
+
+    count = _named[name] = _named.get(name, 0) + 1
+    try:
+        store = distributed_c10d._get_default_store()
+        first = store.compare_set(f"headrace/{name}/{count}", "", f"{plan_id} {mine.rank}").decode()
+    except (AttributeError, RuntimeError, ValueError):
+        return  # a process group without a store to ask
+    other, _, rank = first.partition(" ")
+    if other != plan_id:
+        raise UsageError(
+            f"rank {mine.rank} would load in another order than rank {rank} (plan {plan_id[:12]}, not {other[:12]}): "
+            "seed, shuffle, window, reassign_every and weights must be the same on every rank"
+        )
