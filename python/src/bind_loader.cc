@@ -102,8 +102,8 @@ struct PyLoader {
   PyLoader(const PyLoader&) = delete;
   PyLoader& operator=(const PyLoader&) = delete;
 
-  // Counts the threads that wait in next(): close() lets them return to Python before it does,
-  // because at the end of the interpreter a thread that asks for the GIL is killed.
+  // Counts the threads that are in here without the GIL: close() lets them return to Python before
+  // it does, because at the end of the interpreter a thread that asks for the GIL is killed.
   class Inside {
    public:
     explicit Inside(PyLoader& l) : l_(l) {
@@ -191,9 +191,10 @@ nb::object column_of(const RawBatch& raw, size_t c, const std::string& as,
 }
 
 template <typename F>
-void without_gil(F work) {
+void without_gil(PyLoader& l, F work) {
   Status status;
   {
+    const PyLoader::Inside inside(l);
     nb::gil_scoped_release release;
     status = work();
   }
@@ -340,7 +341,7 @@ void bind_loader(nb::module_& m) {
       .def("steps_from", [](const PyLoader& l, uint64_t g) { return l.loader->steps_from(g); })
       .def("begin",
            [](PyLoader& l, uint64_t epoch, uint64_t g, bool run_on, uint64_t until) {
-             without_gil([&] { return l.loader->begin({epoch, g}, run_on, until); });
+             without_gil(l, [&] { return l.loader->begin({epoch, g}, run_on, until); });
            })
       .def("continues_with",
            [](const PyLoader& l, uint64_t epoch) { return l.loader->continues_with(epoch); })
@@ -354,7 +355,7 @@ void bind_loader(nb::module_& m) {
       .def("load",
            [](PyLoader& l, const nb::dict& d) {
              const PlanState state = dict_to_state(d);
-             without_gil([&] { return l.loader->load(state); });
+             without_gil(l, [&] { return l.loader->load(state); });
            })
       .def("settle",
            [](const PyLoader& l, uint64_t epoch, uint64_t g) {
