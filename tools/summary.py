@@ -22,11 +22,9 @@ def cpp_suites(folder: pathlib.Path) -> tuple[dict[str, list[int]], dict[str, in
         suite[1] += result["tests"]
         suite[2] += result["failures"] + result.get("errors", 0)
         for case in result["testsuites"]:
-            for test in case["testsuite"]:
-                suite[3] += test.get("result") == "SKIPPED"
-                if path.name.startswith("gcc-"):
-                    for name in ("shapes", "resumes"):
-                        numbers[name] += int(test.get(name, 0))
+            suite[3] += sum(test.get("result") == "SKIPPED" for test in case["testsuite"])
+        for name in ("shapes", "resumes"):
+            numbers[name] += int(result.get(name, 0)) if path.name.startswith("gcc-") else 0
     return suites, numbers
 
 
