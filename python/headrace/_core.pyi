@@ -4,6 +4,9 @@
 from collections.abc import Sequence
 
 
+class Memory:
+    pass
+
 class MapCost:
     def __init__(self) -> None: ...
 
@@ -76,12 +79,7 @@ class RawBatch:
     @property
     def all_valid(self) -> bool: ...
 
-    @property
-    def after(self) -> tuple[int, int, bool]: ...
-
     def state(self) -> dict: ...
-
-    def column(self, arg0: int, arg1: str, arg2: str, /) -> object: ...
 
 class Loader:
     @staticmethod
@@ -99,7 +97,9 @@ class Loader:
 
     def continues_with(self, arg: int, /) -> bool: ...
 
-    def next(self) -> object: ...
+    def next(self, arg: dict, /) -> object: ...
+
+    def deliver_as(self, arg0: Sequence[tuple[object, str]], arg1: str, /) -> None: ...
 
     def stop(self) -> None: ...
 

@@ -17,12 +17,14 @@ class Batch(dict[str, Any]):
     Pickled, copied or rebuilt by another library it is a plain dict of its arrays.
     """
 
-    _raw: Any = None
+    __slots__ = ("_raw",)
+    _raw: Any
 
     def _origin(self) -> Any:
-        if self._raw is None:
-            raise AttributeError("this batch was rebuilt from its arrays: ask the one the loader gave")
-        return self._raw
+        try:
+            return self._raw
+        except AttributeError:
+            raise AttributeError("this batch was rebuilt from its arrays: ask the one the loader gave") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)

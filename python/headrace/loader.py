@@ -104,7 +104,8 @@ class Loader:
         sources, weights, draws, fields = self._sources(source, fields, index, root)
         self._names = [name for name, _ in sources]
         specs = field_specs(fields, sources[0][1])
-        self._finishes = finishes(fields, sources[0][1], specs)
+        finish = finishes(fields, sources[0][1], specs)
+        self._json = [name for name, how in finish if how == "json"]
         self._costs = {s["output"]: s["map"]["cost"] for s in specs if "map" in s}
         options = {
             "seed": checks.whole(seed, "seed", 0, (1 << 64) - 1),
@@ -126,6 +127,7 @@ class Loader:
             "read_runs": _read_runs,
         }
         self._core = _core.Loader.make(sources, specs, options)
+        self._core.deliver_as([(name, "text" if how == "json" else how) for name, how in finish], output)
         for note in self._core.notes():
             tell_once(note)
         self._global: int = self._global_batch(batch_size, global_batch_size)
@@ -239,14 +241,14 @@ class Loader:
         return _Epoch(self, self._generation, self._core.steps_from(start[1]))
 
     def _take(self) -> Batch | None:
-        raw = self._core.next()
-        if raw is None:
-            return None
         batch = Batch()
-        for c, (name, how) in enumerate(self._finishes):
-            value = raw.column(c, "text" if how == "json" else how, self._output)
-            batch[name] = [json.loads(v) for v in value] if how == "json" else value
+        taken = self._core.next(batch)
+        if taken is None:
+            return None
+        raw, epoch, g, last = taken
         batch._raw = raw
+        for name in self._json:
+            batch[name] = [json.loads(v) for v in batch[name]]
         if self._device != "cpu":
             self._to_device(batch)
         if self._batch_maps:
@@ -262,7 +264,6 @@ class Loader:
                     mapped._raw = raw
                     batch = mapped
             self._map_seconds += time.perf_counter() - start
-        epoch, g, last = raw.after
         self._position = (epoch, g)
         if last:
             self._finished = epoch - 1

@@ -5,6 +5,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays.h"
 #include "convert.h"
 #include "errors.h"
 #include "format/open.h"

@@ -7,6 +7,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays.h"
 #include "base/mutex.h"
 #include "convert.h"
 #include "errors.h"
@@ -93,7 +94,13 @@ struct RawBatch {
 
 // Joins the threads without the GIL: one of them may be waiting for it.
 struct PyLoader {
+  struct Output {
+    nb::object name;
+    std::string as;  // "array", "text", "bytes"
+  };
   std::unique_ptr<Loader> loader;
+  std::vector<Output> outputs;  // one per column
+  std::string framework;
   explicit PyLoader(std::unique_ptr<Loader> l) : loader(std::move(l)) {}
   ~PyLoader() {
     nb::gil_scoped_release release;
@@ -164,14 +171,12 @@ nb::object lengths_of(const Column& column, std::string_view framework) {
   const auto axes = static_cast<int64_t>(column.axes);
   std::vector<int64_t> flat;
   for (const auto& shape : column.shapes) flat.insert(flat.end(), shape.begin(), shape.end());
-  if (axes == 1) return int64_array(std::move(flat), {n}, framework);
-  return int64_array(std::move(flat), {n, axes}, framework);
+  if (axes == 1) return int64_array(flat, {n}, framework);
+  return int64_array(flat, {n, axes}, framework);
 }
 
 // "values" as they are packed, and what tells the samples apart in them.
-nb::object column_of(const RawBatch& raw, size_t c, const std::string& as,
-                     const std::string& framework) {
-  const Column& column = raw.batch->columns[c];
+nb::object to_python(const Column& column, std::string_view as, std::string_view framework) {
   switch (column.packing) {
     case Packing::kDense:
       return to_array(column.values, column.dtype, column.shape, framework);
@@ -201,7 +206,20 @@ void without_gil(PyLoader& l, F work) {
   check(status);
 }
 
-nb::object next_batch(PyLoader& py) {
+nb::object hand_over(PyLoader& py, std::unique_ptr<RawBatch> raw, nb::dict out) {
+  Batch& batch = *raw->batch;
+  for (size_t c = 0; c < py.outputs.size(); ++c)
+    out[py.outputs[c].name] = to_python(batch.columns[c], py.outputs[c].as, py.framework);
+  batch.columns.clear();  // the arrays hold the memory from here on
+  const Position after = batch.after;
+  raw->after = py.loader->state({after.epoch, after.g});
+  return nb::make_tuple(nb::cast(raw.release(), nb::rv_policy::take_ownership), after.epoch,
+                        after.g, after.last);
+}
+
+// Waits for a batch and puts its columns into `out`.  Gives what else is known of the batch, and
+// (epoch, g, is the epoch's last) after it; or None at the end.
+nb::object next_batch(PyLoader& py, nb::dict out) {
   Loader& loader = *py.loader;
   while (true) {
     auto raw = std::make_unique<RawBatch>();
@@ -213,8 +231,7 @@ nb::object next_batch(PyLoader& py) {
     }
     switch (unwrap(std::move(what))) {
       case Engine::Next::kBatch:
-        raw->after = loader.state({raw->batch->after.epoch, raw->batch->after.g});
-        return nb::cast(raw.release(), nb::rv_policy::take_ownership);
+        return hand_over(py, std::move(raw), out);
       case Engine::Next::kEnd:
         return nb::none();
       case Engine::Next::kTimeout:
@@ -327,12 +344,7 @@ void bind_loader(nb::module_& m) {
                      return std::find(r.batch->valid.begin(), r.batch->valid.end(), 0) ==
                             r.batch->valid.end();
                    })
-      .def_prop_ro("after",
-                   [](const RawBatch& r) {
-                     return std::tuple(r.batch->after.epoch, r.batch->after.g, r.batch->after.last);
-                   })
-      .def("state", [](const RawBatch& r) { return state_to_dict(r.after); })
-      .def("column", &column_of);
+      .def("state", [](const RawBatch& r) { return state_to_dict(r.after); });
 
   nb::class_<PyLoader>(m, "Loader")
       .def_static("make", &make_loader)
@@ -345,7 +357,14 @@ void bind_loader(nb::module_& m) {
            })
       .def("continues_with",
            [](const PyLoader& l, uint64_t epoch) { return l.loader->continues_with(epoch); })
-      .def("next", [](PyLoader& l) { return next_batch(l); })
+      .def("next", [](PyLoader& l, nb::dict out) { return next_batch(l, std::move(out)); })
+      .def("deliver_as",
+           [](PyLoader& l, const std::vector<std::pair<nb::object, std::string>>& outputs,
+              const std::string& framework) {
+             l.outputs.clear();
+             for (const auto& [name, as] : outputs) l.outputs.push_back({name, as});
+             l.framework = framework;
+           })
       .def(
           "stop", [](PyLoader& l) { l.loader->stop(); }, nb::call_guard<nb::gil_scoped_release>())
       .def(

@@ -2,7 +2,6 @@
 #include "convert.h"
 
 #include <fmt/format.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include "errors.h"
@@ -60,49 +59,6 @@ std::optional<Packing> packing(nb::handle value) {
   return Packing::kDense;
 }
 
-nb::dlpack::dtype dlpack_type(DType dtype) {
-  using nb::dlpack::dtype_code;
-  dtype_code code = dtype_code::UInt;
-  switch (dtype) {
-    case DType::kI8:
-    case DType::kI16:
-    case DType::kI32:
-    case DType::kI64:
-      code = dtype_code::Int;
-      break;
-    case DType::kF16:
-    case DType::kF32:
-    case DType::kF64:
-      code = dtype_code::Float;
-      break;
-    case DType::kBF16:
-      code = dtype_code::Bfloat;
-      break;
-    default:
-      break;
-  }
-  return {static_cast<uint8_t>(code), static_cast<uint8_t>(8 * size_of(dtype)), 1};
-}
-
-template <typename Framework>
-nb::object export_array(void* data, DType dtype, const std::vector<size_t>& shape,
-                        nb::handle owner) {
-  return nb::cast(
-      nb::ndarray<Framework>(data, shape.size(), shape.data(), owner, nullptr, dlpack_type(dtype)),
-      nb::rv_policy::reference);
-}
-
-nb::object export_to(std::string_view framework, void* data, DType dtype,
-                     const std::vector<int64_t>& shape, nb::handle owner) {
-  const std::vector<size_t> extents(shape.begin(), shape.end());
-  if (framework == "torch") return export_array<nb::pytorch>(data, dtype, extents, owner);
-  if (framework == "jax") return export_array<nb::jax>(data, dtype, extents, owner);
-  if (dtype != DType::kBF16) return export_array<nb::numpy>(data, dtype, extents, owner);
-  // NumPy has no bfloat16 of its own; ml_dtypes brings one.
-  nb::object raw = export_array<nb::numpy>(data, DType::kU16, extents, owner);
-  return raw.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
-}
-
 }  // namespace
 
 FieldRequest field_request(nb::handle spec) {
@@ -127,20 +83,6 @@ std::vector<FieldRequest> field_requests(nb::handle specs) {
   std::vector<FieldRequest> out;
   for (nb::handle spec : specs) out.push_back(field_request(spec));
   return out;
-}
-
-nb::object to_array(const SharedBuffer& buffer, DType dtype, const std::vector<int64_t>& shape,
-                    std::string_view framework) {
-  nb::capsule owner(new SharedBuffer(buffer),
-                    [](void* p) noexcept { delete static_cast<SharedBuffer*>(p); });
-  return export_to(framework, buffer->data(), dtype, shape, owner);
-}
-
-nb::object int64_array(std::vector<int64_t> values, std::vector<int64_t> shape,
-                       std::string_view framework) {
-  auto* kept = new std::vector<int64_t>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
-  return export_to(framework, kept->data(), DType::kI64, shape, owner);
 }
 
 nb::object to_str(Bytes bytes) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "batch/buffer_pool.h"
+#include "base/bytes.h"
 #include "codec/tensor.h"
 #include "loader/field.h"
 
@@ -18,12 +18,6 @@ namespace headrace::py {
 // writes it.
 FieldRequest field_request(nanobind::handle spec);
 std::vector<FieldRequest> field_requests(nanobind::handle specs);
-
-// An array over the buffer's memory, which it keeps alive.  framework: "numpy", "torch", "jax".
-nanobind::object to_array(const SharedBuffer& buffer, DType dtype,
-                          const std::vector<int64_t>& shape, std::string_view framework);
-nanobind::object int64_array(std::vector<int64_t> values, std::vector<int64_t> shape,
-                             std::string_view framework);
 
 // File names need not be UTF-8: such bytes come as Python brings them from os.fsdecode().
 nanobind::object to_str(Bytes bytes);

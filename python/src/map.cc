@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "arrays.h"
 #include "base/buffer.h"
 #include "convert.h"
 #include "engine/stats.h"

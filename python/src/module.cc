@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // headrace._core.  One bind_<area>() per file, listed here in dependency order.
+#include "arrays.h"
 #include "errors.h"
 #include "map.h"
 
@@ -13,6 +14,7 @@ void bind_tools(nanobind::module_& m);
 NB_MODULE(_core, m) {
   m.doc() = "headrace's engine.  Private: use the headrace package.";
   headrace::py::bind_errors(m);
+  headrace::py::bind_arrays(m);
   headrace::py::bind_map(m);
   headrace::py::bind_dataset(m);
   headrace::py::bind_loader(m);

@@ -47,6 +47,8 @@ class Engine::Core {
     explicit operator bool() const { return ask || read || plan; }
   };
   Duty next_duty() HEADRACE_REQUIRES(mu_);
+  bool head_is_ready() const HEADRACE_REQUIRES(mu_);
+  void wait_for_duty(const Stopwatch& idle) HEADRACE_REQUIRES(mu_);
   bool may_admit() const HEADRACE_REQUIRES(mu_);
   void admit() HEADRACE_EXCLUDES(mu_);
   Status admit_step();
@@ -95,6 +97,8 @@ class Engine::Core {
   bool stopping_ HEADRACE_GUARDED_BY(mu_) = false;  // the feed is being ended
   bool ended_ HEADRACE_GUARDED_BY(mu_) = true;      // the feed has no further step
   bool planning_ HEADRACE_GUARDED_BY(mu_) = false;
+  bool consumer_waits_ HEADRACE_GUARDED_BY(mu_) = false;
+  bool watched_ HEADRACE_GUARDED_BY(mu_) = false;  // an idle I/O thread looks by itself
   size_t active_ HEADRACE_GUARDED_BY(mu_) =
       0;                        // chunks, units and plans someone works on or waits for
   std::unique_ptr<Feed> feed_;  // used by the planning thread, or under feed_mu_

@@ -153,6 +153,7 @@ void Engine::Core::slots_done(const std::shared_ptr<Flight>& flight, size_t n) {
   take_memory(flight->bytes());
   ready_.insert(flight->sequence());
   consumer_wakes_.notify_all();
+  if (!consumer_waits_ && !watched_ && head_is_ready()) io_wakes_.notify_one();  // to watch
 }
 
 }  // namespace headrace

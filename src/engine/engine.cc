@@ -136,12 +136,16 @@ Result<Engine::Next> Engine::Core::next(std::unique_ptr<Batch>& out, int timeout
   std::shared_ptr<Flight> flight;
   {
     MutexLock lock(mu_);
-    while (flights_.empty() || ready_.count(flights_.begin()->first) == 0) {
+    const bool was_ready = head_is_ready();
+    while (!head_is_ready()) {
       if (flights_.empty() && ended_ && !planning_) {
         if (!feed_status_.ok()) return feed_status_;
         return Next::kEnd;
       }
-      if (!consumer_wakes_.wait_for_ms(mu_, timeout_ms)) {
+      consumer_waits_ = true;
+      const bool woken = consumer_wakes_.wait_for_ms(mu_, timeout_ms);
+      consumer_waits_ = false;
+      if (!woken) {
         delivered_.waited_for_input(watch.ns());
         return Next::kTimeout;
       }
@@ -150,10 +154,10 @@ Result<Engine::Next> Engine::Core::next(std::unique_ptr<Batch>& out, int timeout
     ready_.erase(flights_.begin()->first);
     flights_.erase(flights_.begin());
     used_ -= std::min(used_, flight->bytes());
-    if (parked_.empty())
-      io_wakes_.notify_one();  // to plan
-    else
+    if (!parked_.empty())
       io_wakes_.notify_all();
+    else if (!was_ready || !watched_)
+      io_wakes_.notify_one();  // to plan
   }
   delivered_.waited_for_input(watch.ns());
   if (Status failed = flight->status(); !failed.ok()) {
@@ -172,6 +176,10 @@ void Engine::Core::take_memory(uint64_t bytes) {
 
 void Engine::Core::work_done() {
   if (--active_ == 0) quiet_.notify_all();
+}
+
+bool Engine::Core::head_is_ready() const {
+  return !flights_.empty() && ready_.count(flights_.begin()->first) != 0;
 }
 
 uint64_t Engine::Core::head() const {

@@ -31,7 +31,8 @@
 
 namespace headrace {
 
-inline constexpr uint32_t kFanOut = 1024;
+inline constexpr uint32_t kFanOut =
+    827;  // a prime far from 2^n and 10^n and their fractions: docs/adr/0002
 
 // The tables as they lie in memory or in a mapped sidecar; borrowed.
 struct BlockTables {

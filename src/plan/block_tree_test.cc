@@ -30,7 +30,7 @@ TEST(BlockTreeTest, LiesInTreeOrder) {
 TEST(BlockTreeTest, EverySumIsThatOfItsBlocks) {
   Rng rng{Key(1)};
   for (uint64_t blocks = 0; blocks < 200; ++blocks) {
-    for (const uint32_t fan_out : {2u, 3u, 5u, 7u, 1024u}) {
+    for (const uint32_t fan_out : {2u, 3u, 5u, 7u, 827u, 1024u}) {
       const std::vector<uint32_t> sizes = random_sizes(rng, blocks);
       const BlockTree tree = BlockTree::build(sizes, fan_out).value();
       ASSERT_EQ(tree.samples(), std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}));

@@ -2,7 +2,7 @@
 //
 // Numbers of a fixed count of digits, read backwards.  Two places of the order
 // rest on it: lanes are bit-reversed positions (base 2), and the tree of strides
-// lists its blocks by the digits of their number, lowest first (base 1024).
+// lists its blocks by the digits of their number, lowest first (base 827).
 #pragma once
 
 #include <cstdint>

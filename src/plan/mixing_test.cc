@@ -39,9 +39,9 @@ std::vector<uint32_t> exponential(uint64_t blocks) {
 }
 
 // The variance of a batch's class counts over that of uniform sampling, B·p·(1-p).
-// The samples are sorted by class, so a block has one class (or two).
+// The samples are sorted by class within each of `shards` equal parts.
 double variance_ratio(const BlockTree& tree, const OrderShape& shape, uint64_t batch,
-                      uint64_t classes) {
+                      uint64_t classes, uint64_t shards = 1) {
   const double p = 1 / static_cast<double>(classes);
   const double mean = static_cast<double>(batch) * p;
   double squares = 0;
@@ -51,7 +51,8 @@ double variance_ratio(const BlockTree& tree, const OrderShape& shape, uint64_t b
     Order order(tree, {.seed = 1, .epoch = epoch}, shape);
     for (uint64_t g = 0; g + batch <= order.samples(); g += batch, terms += classes) {
       counts.assign(classes, 0);
-      for (uint64_t i = g; i < g + batch; ++i) ++counts[order.at(i) * classes / order.samples()];
+      for (uint64_t i = g; i < g + batch; ++i)
+        ++counts[order.at(i) * shards % order.samples() * classes / order.samples()];
       for (const uint64_t c : counts) squares += std::pow(static_cast<double>(c) - mean, 2);
     }
   }
@@ -80,6 +81,21 @@ TEST(MixingTest, ClassCountsVaryNoMoreThanTheDesignAllows) {
       expect_mixed(uneven(blocks), lanes, classes);
       expect_mixed(exponential(blocks), lanes, classes);
     }
+  }
+}
+
+// Shards that are sorted inside repeat the classes every so many blocks.  A fan-out that
+// shares a factor with that period would make all blocks of a node alike.
+TEST(MixingTest, ContentThatRepeatsMixesAsWell) {
+  constexpr uint64_t kBlocks = 20480;
+  constexpr uint32_t kLanes = 64;
+  const auto tree = make_tree(even(kBlocks));
+  OrderShape shape = choose_shape({tree->samples(), kBlocks, 0}, Shuffle::kPool);
+  shape.lanes = kLanes;
+  const uint64_t batch = uint64_t{4} * kLanes;
+  for (const uint64_t period : {16u, 32u, 64u, 100u, 250u, 256u, 512u, 1000u, 1024u, 4096u}) {
+    const double ratio = variance_ratio(*tree, shape, batch, 10, kBlocks / period);
+    EXPECT_LE(ratio, 2.4) << "period " << period;
   }
 }
 

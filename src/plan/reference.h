@@ -33,7 +33,7 @@ inline uint64_t reversed(uint64_t x, uint64_t lanes) {
 
 struct Shape {
   std::vector<uint32_t> sizes;
-  uint32_t fan_out = 1024;
+  uint32_t fan_out = 827;
   OrderShape order;
   uint64_t seed = 0;
   std::string source;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The promises of the plan over more than 100,000 random shapes: uneven and empty
-// blocks, one huge block, N < L, R > L, fan-outs 2 to 7 and 1024, all modes and
+// blocks, one huge block, N < L, R > L, fan-outs 2 to 7 and 827, all modes and
 // tails.  Each step is compared with reference.h.  Mixtures: mixture_shapes_test.cc.
 #include <gtest/gtest.h>
 

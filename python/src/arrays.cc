@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arrays.h"
+
+#include <nanobind/ndarray.h>
+
+#include <array>
+#include <cstring>
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+// What an array holds on to: Python's view of a buffer.
+struct Memory {
+  SharedBuffer buffer;
+};
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  Buffer& buffer = *nb::inst_ptr<Memory>(nb::handle(self))->buffer;
+  return PyBuffer_FillInfo(view, self, buffer.data(), static_cast<Py_ssize_t>(buffer.size()), 0,
+                           flags);
+}
+
+PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+                              {0, nullptr}};
+
+nb::dlpack::dtype dlpack_type(DType dtype) {
+  using nb::dlpack::dtype_code;
+  dtype_code code = dtype_code::UInt;
+  switch (dtype) {
+    case DType::kI8:
+    case DType::kI16:
+    case DType::kI32:
+    case DType::kI64:
+      code = dtype_code::Int;
+      break;
+    case DType::kF16:
+    case DType::kF32:
+    case DType::kF64:
+      code = dtype_code::Float;
+      break;
+    case DType::kBF16:
+      code = dtype_code::Bfloat;
+      break;
+    default:
+      break;
+  }
+  return {static_cast<uint8_t>(code), static_cast<uint8_t>(8 * size_of(dtype)), 1};
+}
+
+// NumPy's own constructor over the buffer: a batch is handed over between two training steps, with
+// cold caches, where nanobind's way through a DLPack capsule and three imports costs 40 us.
+struct NumpyNames {
+  nb::object ndarray = nb::module_::import_("numpy").attr("ndarray");
+  std::array<nb::object, 16> dtypes;  // by DType
+
+  nb::handle dtype(DType wanted) {
+    nb::object& known = dtypes[static_cast<size_t>(wanted)];
+    if (known.is_valid()) return known;
+    const nb::module_ numpy = nb::module_::import_("numpy");
+    // NumPy has no bfloat16 of its own; ml_dtypes brings one.
+    if (wanted == DType::kBF16)
+      known = numpy.attr("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    else
+      known = numpy.attr("dtype")(
+          std::string(1, "uif"[kind(wanted)]).append(std::to_string(size_of(wanted))).c_str());
+    return known;
+  }
+
+ private:
+  static size_t kind(DType dtype) {
+    const auto code = static_cast<nb::dlpack::dtype_code>(dlpack_type(dtype).code);
+    return code == nb::dlpack::dtype_code::UInt ? 0 : code == nb::dlpack::dtype_code::Int ? 1 : 2;
+  }
+};
+
+nb::object numpy_array(const SharedBuffer& buffer, DType dtype, const std::vector<int64_t>& shape) {
+  static auto* names = new NumpyNames;  // never freed: the interpreter may go first
+  nb::object extents = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+  for (size_t i = 0; i < shape.size(); ++i)
+    PyTuple_SET_ITEM(extents.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
+  // An empty array needs no memory; NumPy refuses an empty buffer only without a shape.
+  return names->ndarray(extents, names->dtype(dtype), Memory{buffer});
+}
+
+nb::object torch_tensor(const SharedBuffer& buffer, DType dtype,
+                        const std::vector<int64_t>& shape) {
+  static auto* from_numpy = new nb::object(nb::module_::import_("torch").attr("from_numpy"));
+  if (dtype != DType::kBF16) return (*from_numpy)(numpy_array(buffer, dtype, shape));
+  static auto* bfloat16 = new nb::object(nb::module_::import_("torch").attr("bfloat16"));
+  return (*from_numpy)(numpy_array(buffer, DType::kU16, shape)).attr("view")(*bfloat16);
+}
+
+nb::object jax_array(const SharedBuffer& buffer, DType dtype, const std::vector<int64_t>& shape) {
+  nb::object owner = nb::cast(Memory{buffer});
+  const std::vector<size_t> extents(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<nb::jax>(buffer->data(), extents.size(), extents.data(), owner,
+                                       nullptr, dlpack_type(dtype)),
+                  nb::rv_policy::reference);
+}
+
+}  // namespace
+
+nb::object to_array(const SharedBuffer& buffer, DType dtype, const std::vector<int64_t>& shape,
+                    std::string_view framework) {
+  if (framework == "torch") return torch_tensor(buffer, dtype, shape);
+  if (framework == "jax") return jax_array(buffer, dtype, shape);
+  return numpy_array(buffer, dtype, shape);
+}
+
+nb::object int64_array(const std::vector<int64_t>& values, const std::vector<int64_t>& shape,
+                       std::string_view framework) {
+  auto buffer = std::make_shared<Buffer>(values.size() * sizeof(int64_t));
+  if (!values.empty()) std::memcpy(buffer->data(), values.data(), buffer->size());
+  return to_array(buffer, DType::kI64, shape, framework);
+}
+
+void bind_arrays(nb::module_& m) {
+  nb::class_<Memory>(m, "Memory", nb::type_slots(memory_slots));
+}
+
+}  // namespace headrace::py
