@@ -138,8 +138,10 @@ def bare_loop(root: pathlib.Path, mode: str, threads: int, seconds: float) -> fl
 
 
 def rate(batches: Iterator[Any], seconds: float) -> float:
-    """Images per second, after the first batches."""
-    for _ in range(3):
+    """Images per second, after a second of warming up: memory is there, workers are up."""
+    next(batches)
+    warm = time.perf_counter() + 1
+    while time.perf_counter() < warm:
         next(batches)
     start, images = time.perf_counter(), 0
     while (elapsed := time.perf_counter() - start) < seconds:

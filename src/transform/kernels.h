@@ -49,6 +49,8 @@ struct Kernels {
                            size_t out_plane);
   StoreFn planes[4];  // by store_index(): a plane per channel
   StoreFn pixels[4];  // channels interleaved
+  // After the last store of a picture: then another thread may be told of it.
+  void (*settle)();
 };
 
 inline size_t store_index(DType dtype) {

@@ -111,7 +111,8 @@ constexpr Kernels kScalar{
     down,
     {planes<DType::kU8>, planes<DType::kF16>, planes<DType::kBF16>, planes<DType::kF32>},
     {interleaved<DType::kU8>, interleaved<DType::kF16>, interleaved<DType::kBF16>,
-     interleaved<DType::kF32>}};
+     interleaved<DType::kF32>},
+    [] {}};
 
 }  // namespace
 

@@ -127,6 +127,7 @@ void Resampler::emit() {
       finish_row(made_);
     ++made_;
   }
+  if (made_ == content_.height) kernels_.settle();
 }
 
 // The partner of an odd last tap has weight 0 and may be any row.
