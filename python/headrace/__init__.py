@@ -15,6 +15,7 @@ from .errors import DataError, Error, StorageError, Unsupported, UsageError
 from .fields import IMAGENET, Field, ImageField, image, key, scalar, text
 from .fields import bytes_ as bytes
 from .fields import json_ as json
+from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .tools import build_index, doctor, formats, pack
 
@@ -30,19 +31,24 @@ __all__ = [
     "Field",
     "ImageField",
     "Loader",
+    "MaskField",
     "StorageError",
     "Unsupported",
     "UsageError",
     "blend",
+    "boxes",
     "build_index",
     "bytes",
     "doctor",
     "formats",
     "image",
+    "joint",
     "json",
     "key",
+    "mask",
     "open",
     "pack",
+    "points",
     "scalar",
     "text",
 ]

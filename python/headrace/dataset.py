@@ -68,7 +68,7 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
             raise UsageError(f"fields: the name of an output is a text, not {name!r}")
         if not isinstance(field, Field):
             raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
-        spec = {
+        spec: dict[str, Any] = {
             "output": name,
             "field": field.field,
             "what": field.what,
@@ -76,6 +76,8 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
             "steps": field.steps,
             "packing": field.packing,
         }
+        if field.joint:
+            spec.update(joint=field.joint, leads=field.leads)
         if field.functions:
             from .mapping import map_spec
 

@@ -30,6 +30,8 @@ class Field:
         self.options = options
         self.steps: list[tuple[str, dict[str, Any]]] = []
         self.packing: str | None = None
+        self.joint = ""  # the group whose draws it shares
+        self.leads = False  # the picture that the group follows
         self.functions: list[Callable[[Any], Any]] = []
         self.finish: str = what  # how values reach Python: array, text, bytes, json
 
@@ -122,10 +124,12 @@ class ImageField(Field):
         return self._step("layout", order=order)
 
 
-def image(field: str, *, mode: str = "RGB", fast: bool = False) -> ImageField:
+def image(field: str, *, mode: str = "RGB", fast: bool = False, views: int = 1) -> ImageField:
     """A picture, decoded. ``mode``: "RGB" or "L" (gray). ``fast``: JPEGs may be decoded at a half,
-    a quarter or an eighth of their size where that suffices, which changes pixels a little."""
-    out = ImageField("image", field, mode=mode, fast=fast)
+    a quarter or an eighth of their size where that suffices, which changes pixels a little.
+    ``views``: so many differently augmented results of one decoded picture, [views,c,h,w] a sample;
+    several image fields of the same stored field share one decode too."""
+    out = ImageField("image", field, mode=mode, fast=fast, views=views)
     out.finish = "array"
     return out
 

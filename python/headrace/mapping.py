@@ -45,7 +45,7 @@ def _first_good(dataset: _core.Dataset, how: str, size: int) -> tuple[Any, int]:
 
 
 def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source) -> dict[str, Any]:
-    plain = {k: v for k, v in spec.items() if k != "map"}
+    plain = {k: v for k, v in spec.items() if k not in ("map", "joint", "leads")}
     how = {"text": "text", "json": "text", "key": "text", "bytes": "bytes"}.get(field.what, "array")
     first, n = _first_good(_core.Dataset.make(source, [plain]), how, source.size)
     chain = _Chain(field.functions, field.finish == "json")

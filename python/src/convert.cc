@@ -74,6 +74,10 @@ FieldRequest field_request(nb::handle spec) {
     out.steps.push_back(
         {name, params(step[1], fmt::format("{}, step {} {}", where, out.steps.size() + 1, name))});
   }
+  if (d.contains("joint")) {
+    out.joint = nb::cast<std::string>(d["joint"]);
+    out.leads = nb::cast<bool>(d["leads"]);
+  }
   out.packing = packing(d["packing"]);
   if (d.contains("map")) out.then = then_map(out.output, out.what, d["map"]);
   return out;

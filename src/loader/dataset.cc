@@ -80,6 +80,7 @@ Result<std::unique_ptr<Dataset>> Dataset::make(std::shared_ptr<const Source> sou
                                                std::vector<FieldRequest> requests) {
   const bool as_they_lie = requests.empty();
   if (as_they_lie) requests = fields_as_they_lie(source->schema());
+  share_pictures(requests);
   std::unique_ptr<Dataset> out(new Dataset(std::move(source), std::move(requests), as_they_lie));
   for (FieldRequest request : out->requests_) {
     // One sample at a time: any shape will do.

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 namespace headrace {
 namespace {
 
@@ -63,6 +65,17 @@ std::vector<FieldRequest> fields_as_they_lie(const Schema& schema) {
   return out;
 }
 
+void share_pictures(std::vector<FieldRequest>& requests) {
+  static std::atomic<uint64_t> next{1};
+  for (FieldRequest& a : requests) {
+    for (FieldRequest& b : requests) {
+      if (&a == &b || a.what != "image" || b.what != "image" || a.field != b.field) continue;
+      if (a.share == 0) a.share = next++;
+      b.share = a.share;
+    }
+  }
+}
+
 Result<FieldWork> make_field(const FieldRequest& request, const Source& source) {
   FieldWork work;
   work.spec.name = request.output;
@@ -70,7 +83,12 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
   FieldSpec spec{.name = request.output,
                  .what = request.what,
                  .options = request.options,
-                 .steps = request.steps};
+                 .steps = request.steps,
+                 .share = request.share};
+  if (!request.joint.empty()) {
+    spec.draw_group = Key(0).with(request.joint).value();
+    spec.joint = request.leads ? Joint::kLeads : Joint::kFollows;
+  }
   if (work.is_key) {
     spec.what = "bytes";
   } else {

@@ -21,9 +21,12 @@ using DecoderPointer = std::shared_ptr<const Decoder>;
 struct FieldRequest {
   std::string output;  // the name in the batch
   std::string field;   // the name in the data; unused for the key
-  std::string what;    // "image", "scalar", "text", "bytes", "key"
+  std::string what;    // "image", "boxes", "points", "scalar", "text", "bytes", "json", "key"
   Params options;
   std::vector<Step> steps;
+  std::string joint;               // the name of the group it shares draws with; "": none
+  bool leads = false;              // the picture whose geometry the group follows
+  uint64_t share = 0;              // see FieldSpec
   std::optional<Packing> packing;  // unset: dense where the shape is fixed, list for text and bytes
   // Python functions: makes a decoder that goes on where this one ends.
   std::function<Result<DecoderPointer>(DecoderPointer)> then;
@@ -34,6 +37,9 @@ Result<uint32_t> find_field(const Schema& schema, const std::string& name);
 
 // What `hr.open(source)` without fields gives: media as bytes, scalars and text as such.
 std::vector<FieldRequest> fields_as_they_lie(const Schema& schema);
+
+// Lets fields that make pictures of the same stored field share one decode.
+void share_pictures(std::vector<FieldRequest>& requests);
 
 // One field of one source, checked as far as that can be before data moves.
 struct FieldWork {

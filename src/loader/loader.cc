@@ -67,6 +67,7 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
   out->sources_ = std::move(sources);
   out->plan_options_ = options.plan;
   if (requests.empty()) requests = fields_as_they_lie(out->sources_.front().source->schema());
+  share_pictures(requests);
   for (const LoaderSource& s : out->sources_) HEADRACE_TRY(out->add_source(s, requests));
   HEADRACE_ASSIGN(out->plan_, Plan::make(out->plan_sources_, options.plan));
   if (out->epoch_length() == 0) return invalid("the data set has no sample");

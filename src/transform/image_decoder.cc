@@ -1,157 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A picture runs in legs.  A leg folds as many geometric steps as it can into one view and
-// renders it in one pass: from the codec's rows for the first leg, from a picture in memory
-// for the others; into the slot for the last leg, into a picture in memory for the others.
-//
-//   codec ══rows══► [ crop · resize · flip ] ══► slot                       the usual case: one leg
-//   codec ══rows══► [ crop ] ══► picture ─jitter─► picture ══► [ flip ] ══► slot
+// One picture, one result or several: where one decode serves several results, the part of the
+// picture that they need together is decoded into memory first.
 #include "transform/image_decoder.h"
 
-#include <array>
+#include <algorithm>
 #include <utility>
-#include <variant>
 
-#include "base/buffer.h"
-#include "codec/image.h"
-#include "transform/resample.h"
-#include "transform/transform.h"
+#include "transform/image_run.h"
+#include "transform/trail.h"
 
 namespace headrace {
 namespace {
 
-struct NamedStep {
-  std::string name;
-  Transform transform;
-  const Geometric* geometric() const {
-    const auto* g = std::get_if<std::unique_ptr<const Geometric>>(&transform);
-    return g == nullptr ? nullptr : g->get();
-  }
-  const PixelStep* pixels() const {
-    const auto* p = std::get_if<std::unique_ptr<const PixelStep>>(&transform);
-    return p == nullptr ? nullptr : p->get();
-  }
-};
+constexpr int kMostViews = 64;
 
-// What is fixed when the loader is built.
-struct Program {
-  PixelMode mode = PixelMode::kRgb;
-  bool fast = false;
-  ImageOptions limits;
-  std::vector<NamedStep> steps;  // geometric and pixel steps; those of the store are in `store`
-  Store store;
-  uint64_t draw_group = 0;
-  TensorSpec output;
-};
-
-// Pictures between legs are u8 pixels in rows.
-constexpr Store kPicture{.layout = Layout::kNHWC};
-
-// A thread's memory, kept from picture to picture.
-struct Scratch {
-  Resampler resampler;
-  std::array<Buffer, 2> picture;  // a leg reads one and writes the other
-};
-
-Scratch& this_thread() {
-  static thread_local Scratch scratch;
-  return scratch;
+Box around(const Box& a, const Box& b) {
+  const int x = std::min(a.x, b.x);
+  const int y = std::min(a.y, b.y);
+  return {x, y, std::max(a.x + a.width, b.x + b.width) - x,
+          std::max(a.y + a.height, b.y + b.height) - y};
 }
 
-// How much smaller the codec may decode: the box stays at least as large as what is made of it.
-int shrink_for(const View& view) {
-  for (const int shrink : {8, 4, 2})
-    if (view.box.width >= shrink * view.size.width && view.box.height >= shrink * view.size.height)
-      return shrink;
-  return 1;
+SharedPicture& this_threads_picture() {
+  static thread_local SharedPicture picture;
+  return picture;
 }
 
-// The run of one picture.
-class Run final : public ImageSink {
+// The i-th part of a slot that holds several results.
+class PartOfSlot final : public Slot {
  public:
-  Run(const Program& program, Key draws, Slot& slot)
-      : program_(program), draws_(draws.with(program.draw_group)), slot_(slot) {}
-
-  Result<ImageRequest> begin(const ImageInfo& info) override {
-    const View view = next_leg({info.width, info.height});
-    const int shrink = program_.fast ? shrink_for(view) : 1;
-    HEADRACE_ASSIGN(const Box region, open_leg(view, shrink));
-    return ImageRequest{region, program_.mode, shrink};
-  }
-  Status rows(const Rows& rows) override {
-    scratch_.resampler.rows(rows);
-    return {};
-  }
-
-  // The legs after the first.
-  Status finish() {
-    while (!in_slot_) {
-      const Pixels picture{picture_data(), size_, channels()};
-      if (const PixelStep* step = at_end() ? nullptr : program_.steps[next_].pixels()) {
-        HEADRACE_TRY(step->apply(picture, rng(next_)));
-        ++next_;
-        continue;
-      }
-      which_ = 1 - which_;
-      HEADRACE_ASSIGN(const Box region, open_leg(next_leg(picture.size), 1));
-      scratch_.resampler.rows(part_of(picture, region));
-    }
-    return {};
-  }
+  PartOfSlot(MutableBytes all, uint64_t bytes, int i)
+      : part_(all.subspan(static_cast<size_t>(bytes) * static_cast<size_t>(i),
+                          static_cast<size_t>(bytes))) {}
+  Result<MutableBytes> room(std::span<const int64_t>) override { return part_; }
 
  private:
-  int channels() const { return channels_of(program_.mode); }
-  bool at_end() const { return next_ == program_.steps.size(); }
-  Rng rng(size_t step) const { return Rng(draws_.with(step)); }
-  uint8_t* picture_data() { return reinterpret_cast<uint8_t*>(scratch_.picture[which_].data()); }
-
-  static Rows part_of(const Pixels& picture, const Box& region) {
-    const size_t pixel = static_cast<size_t>(picture.channels);
-    const size_t stride = static_cast<size_t>(picture.size.width) * pixel;
-    return {picture.data + static_cast<size_t>(region.y) * stride +
-                static_cast<size_t>(region.x) * pixel,
-            stride, region.height};
-  }
-
-  // Folds steps from next_ on into one view of a picture of this size.
-  View next_leg(Size size) {
-    View view = identity_view(size);
-    for (; !at_end(); ++next_) {
-      const Geometric* step = program_.steps[next_].geometric();
-      if (step == nullptr) break;
-      const auto folded = compose(view, step->view(view.result(), rng(next_)));
-      if (!folded) break;
-      view = *folded;
-    }
-    return view;
-  }
-
-  // Where the leg goes, and what of its source it needs.
-  Result<Box> open_leg(const View& view, int shrink) {
-    size_ = view.result();
-    in_slot_ = at_end();
-    const Store& store = in_slot_ ? program_.store : kPicture;
-    const size_t bytes = static_cast<size_t>(size_.width) * static_cast<size_t>(size_.height) *
-                         static_cast<size_t>(channels()) * size_of(store.dtype);
-    MutableBytes out;
-    if (in_slot_) {
-      HEADRACE_ASSIGN(out, slot_.room(store.shape(size_, channels())));
-      if (out.size() < bytes) return internal("the slot is smaller than its shape");
-    } else {
-      scratch_.picture[which_].resize(bytes + kRowSlack);
-      out = scratch_.picture[which_].span();
-    }
-    return scratch_.resampler.begin(view, shrink, channels(), store, out);
-  }
-
-  const Program& program_;
-  const Key draws_;
-  Slot& slot_;
-  Scratch& scratch_ = this_thread();
-  size_t next_ = 0;   // the first step not yet taken
-  size_t which_ = 0;  // of scratch_.picture: where the last leg wrote
-  Size size_;         // of what the last leg makes
-  bool in_slot_ = false;
+  const MutableBytes part_;
 };
 
 // Immutable, hence thread-safe.
@@ -159,14 +44,72 @@ class ImageDecoder final : public Decoder {
  public:
   explicit ImageDecoder(Program program) : program_(std::move(program)) {}
   const TensorSpec& output() const override { return program_.output; }
+
   Status run(Bytes value, Key draws, Slot& out) const override {
-    HEADRACE_ASSIGN(const ImageCodec* codec, find_image_codec(value));
-    Run run(program_, draws, out);
-    HEADRACE_TRY(codec->decode(value, program_.limits, run));
-    return run.finish();
+    if (program_.views > 1) return run_views(value, draws, out);
+    const Key own = draws.with(program_.draw_group);
+    ImageRun run(program_, own, out);
+    if (program_.share != 0) {
+      HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, draws));
+      HEADRACE_TRY(run.take(*picture));
+    } else {
+      HEADRACE_ASSIGN(const ImageCodec* codec, find_image_codec(value));
+      HEADRACE_TRY(codec->decode(value, program_.limits, run));
+    }
+    HEADRACE_TRY(run.finish());
+    if (program_.joint == Joint::kLeads)
+      this_threads_trail() = {own, run.source(), run.result(), run.map()};
+    return program_.joint == Joint::kFollows ? check_joint(own, run.source()) : Status();
   }
 
  private:
+  Key view_key(Key draws, int view) const {
+    return draws.with(program_.draw_group).with("view").with(static_cast<uint64_t>(view));
+  }
+
+  // The picture, as far as the views need it, or whole where other fields take from it too.
+  Result<const SharedPicture*> decoded(Bytes value, Key draws) const {
+    SharedPicture& picture = this_threads_picture();
+    const SharedPicture::Name name{program_.share, draws, value.data(), value.size(),
+                                   program_.mode};
+    if (picture.holds(name)) return &picture;
+    HEADRACE_TRY(picture.decode(name, value, program_.limits, [&](Size size) {
+      return program_.share != 0 ? Box{0, 0, size.width, size.height} : boxes_of_views(size, draws);
+    }));
+    return &picture;
+  }
+
+  Box boxes_of_views(Size size, Key draws) const {
+    PartOfSlot nowhere({}, 0, 0);
+    Box all = ImageRun(program_, view_key(draws, 0), nowhere).first_box(size);
+    for (int v = 1; v < program_.views; ++v)
+      all = around(all, ImageRun(program_, view_key(draws, v), nowhere).first_box(size));
+    return all;
+  }
+
+  Status run_views(Bytes value, Key draws, Slot& out) const {
+    HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, draws));
+    HEADRACE_ASSIGN(const MutableBytes all, out.room(program_.output.shape));
+    if (all.size() < program_.output.bytes()) return internal("the slot is smaller than its shape");
+    for (int v = 0; v < program_.views; ++v) {
+      PartOfSlot part(all, program_.value.bytes(), v);
+      ImageRun run(program_, view_key(draws, v), part);
+      HEADRACE_TRY(run.take(*picture));
+      HEADRACE_TRY(run.finish());
+    }
+    return {};
+  }
+
+  // The draws of a joint mean the same for pictures of one size alone.
+  static Status check_joint(Key own, Size size) {
+    HEADRACE_ASSIGN(const Trail* trail, find_trail(own));
+    if (trail->source == size) return {};
+    return corrupt("the picture is " + std::to_string(size.width) + "x" +
+                   std::to_string(size.height) + ", the one it is joined with " +
+                   std::to_string(trail->source.width) + "x" +
+                   std::to_string(trail->source.height));
+  }
+
   const Program program_;
 };
 
@@ -186,6 +129,8 @@ Status add_step(const Step& step, Program& program, Size& size, std::string& las
     return invalid("must come before " + last_store_step + ", which is part of the last pass");
   NamedStep named{step.name, std::move(transform)};
   if (const Geometric* geometric = named.geometric()) size = geometric->infer(size);
+  named.moves = named.geometric() != nullptr;
+  for (const NamedStep& before : program.steps) named.draw += before.moves == named.moves;
   program.steps.push_back(std::move(named));
   return {};
 }
@@ -193,6 +138,7 @@ Status add_step(const Step& step, Program& program, Size& size, std::string& las
 Status read_options(Params options, Program& program) {
   const std::string mode = options.take_text("mode", "RGB");
   program.fast = options.take_flag("fast", false);
+  const double views = options.take_number("views", 1);
   const double max_pixels =
       options.take_number("max_pixels", static_cast<double>(program.limits.max_pixels));
   HEADRACE_TRY(options.done());
@@ -201,6 +147,9 @@ Status read_options(Params options, Program& program) {
   if (!(max_pixels >= 1 && max_pixels <= 0x1.0p40))
     return invalid("parameter 'max_pixels' must be from 1 to 2^40");
   program.limits.max_pixels = static_cast<uint64_t>(max_pixels);
+  if (!(views >= 1 && views <= kMostViews) || views != static_cast<int>(views))
+    return invalid("parameter 'views' is a whole number from 1 to " + std::to_string(kMostViews));
+  program.views = static_cast<int>(views);
   return {};
 }
 
@@ -217,7 +166,17 @@ Result<std::unique_ptr<Decoder>> make_image_decoder(const FieldSpec& spec) {
     if (const Status s = add_step(step, program, size, last_store_step); !s.ok())
       return s.with("step " + std::to_string(i + 1) + " " + step.name);
   }
-  program.output = {program.store.dtype, program.store.shape(size, channels_of(program.mode))};
+  program.joint = spec.joint;
+  program.share = spec.share;
+  program.value = {program.store.dtype, program.store.shape(size, channels_of(program.mode))};
+  program.output = program.value;
+  if (program.views > 1) {
+    if (spec.joint != Joint::kNone) return invalid("views and hr.joint do not go together");
+    if (!program.value.is_fixed())
+      return invalid("views need steps that give one size: " + program.value.text() +
+                     " varies; add .random_resized_crop(s) or .resize((h, w))");
+    program.output.shape.insert(program.output.shape.begin(), program.views);
+  }
   return std::unique_ptr<Decoder>(std::make_unique<ImageDecoder>(std::move(program)));
 }
 

@@ -4,6 +4,7 @@
 #include "codec/json.h"
 #include "codec/number.h"
 #include "codec/text.h"
+#include "transform/boxes.h"
 #include "transform/image_decoder.h"
 
 namespace headrace {
@@ -36,11 +37,14 @@ Result<std::unique_ptr<Decoder>> make_any(const FieldSpec& spec) {
   if (!spec.steps.empty())
     return invalid("step 1 " + spec.steps[0].name + ": steps follow an image, not " + spec.what);
   if (spec.what == "scalar") return make_scalar(spec);
+  if (spec.what == "boxes") return make_boxes_decoder(spec);
+  if (spec.what == "points") return make_points_decoder(spec);
   HEADRACE_TRY(spec.options.done());
   if (spec.what == "text") return make_text_decoder();
   if (spec.what == "bytes") return make_bytes_decoder();
   if (spec.what == "json") return make_json_decoder();
-  return invalid("nothing decodes '" + spec.what + "'; there are image, scalar, text, bytes, json");
+  return invalid("nothing decodes '" + spec.what +
+                 "'; there are image, boxes, points, scalar, text, bytes, json");
 }
 
 }  // namespace

@@ -30,8 +30,14 @@ struct Step {
 // How the values of the field are stored, as far as decoders must know.
 enum class Stored : uint8_t { kBytes, kInlineInt, kInlineFloat };
 
+// The fields of a group: the first picture leads, the others follow its geometry.
+enum class Joint : uint8_t { kNone, kLeads, kFollows };
+
 // What      options                                           result
-// "image"   mode="RGB"|"L", fast=False, max_pixels=178956970  u8[3,h,w], as the steps make it
+// "image"   mode="RGB"|"L", fast=False, max_pixels=178956970,  u8[3,h,w], as the steps make it;
+//           views=1                                            u8[views,3,h,w] for more than one
+// "boxes"   format, extra, key, … (boxes.h)                     f32[?,4 + extra]
+// "points"  extra, key                                         f32[?,2 + extra]
 // "scalar"  dtype="i64" ("f64" over an inline float)          one element
 // "text"    none                                              u8[?], checked to be UTF-8
 // "bytes"   none                                              u8[?]
@@ -42,9 +48,11 @@ struct FieldSpec {
   Params options;
   std::vector<Step> steps;  // of an image
   Stored stored = Stored::kBytes;
-  // Step i draws from draws.with(group).with(i); fields of one group share their draws.
-  // By default a hash of the name.
+  // The i-th step that moves pixels draws from draws.with(group).with(i); fields of one group
+  // share these draws.  By default a hash of the name.
   std::optional<uint64_t> draw_group;
+  Joint joint = Joint::kNone;
+  uint64_t share = 0;  // not 0: image fields with this number are made from one decode
 };
 
 // Errors read "field 'image', step 2 random_flip: unknown parameter 'prob'; it takes p".

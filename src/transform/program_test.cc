@@ -70,7 +70,7 @@ TEST(ProgramTest, OptionsAreChecked) {
   EXPECT_EQ(error(spec), "field 'image': no mode 'CMYK'; there are RGB, L");
   spec.options = Params({{"fats", true}});
   EXPECT_EQ(error(spec),
-            "field 'image': unknown parameter 'fats'; it takes mode, fast, max_pixels");
+            "field 'image': unknown parameter 'fats'; it takes mode, fast, views, max_pixels");
 }
 
 TEST(ProgramTest, OtherFieldsTakeNoSteps) {
@@ -79,7 +79,7 @@ TEST(ProgramTest, OtherFieldsTakeNoSteps) {
   spec.steps.clear();
   spec.what = "sound";
   EXPECT_EQ(error(spec),
-            "field 'label': nothing decodes 'sound'; there are image, scalar, text, bytes, json");
+            "field 'label': nothing decodes 'sound'; there are image, boxes, points, scalar, text, bytes, json");
 }
 
 class OneElement final : public Slot {

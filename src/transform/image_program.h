@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is fixed about a field of pictures when the loader is built: the steps, and how the last
+// pass writes.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "codec/image.h"
+#include "transform/program.h"
+#include "transform/store.h"
+#include "transform/transform.h"
+
+namespace headrace {
+
+struct NamedStep {
+  std::string name;
+  Transform transform;
+  // Steps that move pixels are numbered among themselves: so the fields of a joint share their
+  // draws, whatever else is done to one of them.
+  uint64_t draw = 0;
+  bool moves = false;
+
+  const Geometric* geometric() const {
+    const auto* g = std::get_if<std::unique_ptr<const Geometric>>(&transform);
+    return g == nullptr ? nullptr : g->get();
+  }
+  const PixelStep* pixels() const {
+    const auto* p = std::get_if<std::unique_ptr<const PixelStep>>(&transform);
+    return p == nullptr ? nullptr : p->get();
+  }
+};
+
+struct Program {
+  PixelMode mode = PixelMode::kRgb;
+  bool fast = false;
+  ImageOptions limits;
+  std::vector<NamedStep> steps;  // geometric and pixel steps; those of the store are in `store`
+  Store store;
+  uint64_t draw_group = 0;
+  Joint joint = Joint::kNone;
+  int views = 1;       // results of one picture, each with draws of its own
+  uint64_t share = 0;  // not 0: fields with this number take their pictures from one decode
+  TensorSpec value;    // one view
+  TensorSpec output;   // all of them
+};
+
+}  // namespace headrace
