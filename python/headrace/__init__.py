@@ -17,6 +17,7 @@ from .fields import bytes_ as bytes
 from .fields import json_ as json
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
+from .mix import Mix, cutmix, mixup
 from .tools import build_index, doctor, formats, pack
 
 __version__ = "0.1.0"
@@ -32,6 +33,7 @@ __all__ = [
     "ImageField",
     "Loader",
     "MaskField",
+    "Mix",
     "StorageError",
     "Unsupported",
     "UsageError",
@@ -39,6 +41,7 @@ __all__ = [
     "boxes",
     "build_index",
     "bytes",
+    "cutmix",
     "doctor",
     "formats",
     "image",
@@ -46,6 +49,7 @@ __all__ = [
     "json",
     "key",
     "mask",
+    "mixup",
     "open",
     "pack",
     "points",

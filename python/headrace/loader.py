@@ -8,7 +8,7 @@ import json
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _core, checks, ranks
@@ -17,6 +17,7 @@ from .blend import Blend
 from .dataset import Dataset, field_specs, finishes, open_source, tell_once, urls_of
 from .errors import UsageError
 from .fields import Field
+from .mix import Mix, mix_options
 
 _FOREVER = 1 << 62
 
@@ -62,6 +63,7 @@ class Loader:
     memory_budget: bytes, or "2GiB"; a quarter of this rank's memory and at most 8 GiB unless given.
     output: "torch", "numpy" or "jax", without a copy.
     bad_samples: "raise", "replace", or how many may be replaced in an epoch.
+    mix: ``hr.mixup(...)``, ``hr.cutmix(...)``, or a list of which one is drawn for each batch.
     window, reassign_every: how far "pool" mixes, in bytes; epochs that share one order of blocks.
     """
 
@@ -84,6 +86,7 @@ class Loader:
         device: str = "cpu",
         output: str = "torch",
         bad_samples: str | int = "raise",
+        mix: Mix | Sequence[Mix] | None = None,
         window: int | str | None = None,
         reassign_every: int = 1,
         _read_runs: bool = False,
@@ -107,7 +110,7 @@ class Loader:
         finish = finishes(fields, sources[0][1], specs)
         self._json = [name for name, how in finish if how == "json"]
         self._costs = {s["output"]: s["map"]["cost"] for s in specs if "map" in s}
-        options = {
+        options: dict[str, Any] = {
             "seed": checks.whole(seed, "seed", 0, (1 << 64) - 1),
             "shuffle": mode,
             "window": checks.byte_count(window, "window") or None,
@@ -126,6 +129,8 @@ class Loader:
             "bad_budget": budget,
             "read_runs": _read_runs,
         }
+        if mix is not None:
+            options["mix"] = mix_options(mix, fields)
         self._core = _core.Loader.make(sources, specs, options)
         self._core.deliver_as([(name, "text" if how == "json" else how) for name, how in finish], output)
         for note in self._core.notes():

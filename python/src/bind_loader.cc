@@ -297,6 +297,18 @@ Tail parse_tail(const std::string& name) {
   return name == "keep" ? Tail::kKeep : Tail::kDrop;
 }
 
+MixOptions mix_options(const nb::dict& d) {
+  MixOptions m;
+  for (nb::handle kind : d["kinds"])
+    m.kinds.push_back(
+        {nb::cast<std::string>(kind[0]), nb::cast<double>(kind[1]), nb::cast<double>(kind[2])});
+  m.image = nb::cast<std::string>(d["image"]);
+  m.label = nb::cast<std::string>(d["label"]);
+  m.classes = nb::cast<int64_t>(d["classes"]);
+  m.channels_last = nb::cast<bool>(d["channels_last"]);
+  return m;
+}
+
 // Everything in one dict: headrace/loader.py has checked names and types.
 LoaderOptions loader_options(const nb::dict& d) {
   LoaderOptions o;
@@ -313,6 +325,7 @@ LoaderOptions loader_options(const nb::dict& d) {
   o.local_ranks = nb::cast<int>(d["local_ranks"]);
   o.bad_samples = {nb::cast<bool>(d["replace"]), nb::cast<uint64_t>(d["bad_budget"])};
   o.read_runs = nb::cast<bool>(d["read_runs"]);
+  if (d.contains("mix")) o.mix = mix_options(nb::cast<nb::dict>(d["mix"]));
   return o;
 }
 

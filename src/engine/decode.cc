@@ -143,7 +143,9 @@ void Engine::Core::slots_done(const std::shared_ptr<Flight>& flight, size_t n) {
   const uint64_t before = flight->bytes();
   const Status packed = guard([&]() -> Status {
     flight->finish();
-    return {};
+    if (!options_.batch_step || !flight->status().ok() || flight->tasks().empty()) return {};
+    const Key draws = draws_of(flight->tasks().front()).with("batch");
+    return flight->apply(*options_.batch_step, draws, *pool_);
   });
   if (!packed.ok()) flight->fail(0, packed);
   packed_.work(1, flight->bytes(), watch.ns());

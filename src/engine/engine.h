@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "batch/batch.h"
+#include "batch/step.h"
 #include "codec/decoder.h"
 #include "engine/feed.h"
 #include "engine/stats.h"
@@ -43,6 +44,7 @@ struct EngineOptions {
   uint64_t seed = 0;
   bool read_runs = false;  // read whole blocks and keep them (remote, spinning storage)
   BadSamples bad_samples;
+  std::shared_ptr<const BatchStep> batch_step;  // may be missing
 };
 
 // One output field.

@@ -37,9 +37,19 @@ void Flight::finish() {
     batch_->valid.push_back(t.valid ? 1 : 0);
   }
   if (!status().ok()) return;
+  for (ColumnBuilder& b : builders_) batch_->columns.push_back(b.finish());
+  count_bytes();
+}
+
+Status Flight::apply(const BatchStep& step, Key draws, BufferPool& pool) {
+  const Status status = step.apply(*batch_, draws, pool);
+  count_bytes();
+  return status;
+}
+
+void Flight::count_bytes() {
   bytes_ = 0;
-  for (ColumnBuilder& b : builders_) {
-    Column& column = batch_->columns.emplace_back(b.finish());
+  for (const Column& column : batch_->columns) {
     if (column.values) bytes_ += column.values->size();
     for (const SharedBuffer& item : column.items) bytes_ += item->size();
   }

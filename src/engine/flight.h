@@ -33,12 +33,16 @@ class Flight {
   bool slots_done(size_t n) { return remaining_.fetch_sub(n, std::memory_order_acq_rel) == n; }
   // Packs the columns.  Called once, by the thread that slots_done() chose.
   void finish();
+  // After finish(), by the same thread.
+  Status apply(const BatchStep& step, Key draws, BufferPool& pool);
 
   Status status() const;
   std::unique_ptr<Batch> take() { return std::move(batch_); }
   uint64_t bytes() const { return bytes_; }
 
  private:
+  void count_bytes();
+
   const uint64_t sequence_;
   FeedStep step_;
   const std::vector<Task> planned_;  // before any replacement

@@ -77,6 +77,11 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
         "batch smaller or say tail=\"keep\" or tail=\"pad\"",
         out->epoch_length(), options.plan.cut.batch));
   HEADRACE_TRY(out->settle_engine(options));
+  if (options.mix) {
+    std::vector<ColumnSpec> specs;
+    for (const ColumnWork& c : out->columns_) specs.push_back(c.spec);
+    HEADRACE_ASSIGN(out->engine_options_.batch_step, make_mix(*options.mix, specs));
+  }
   out->engine_ = std::make_unique<Engine>(out->works_, out->columns_, out->engine_options_);
   return out;
 }

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "batch/mix.h"
 #include "engine/engine.h"
 #include "loader/field.h"
 #include "plan/plan.h"
@@ -26,6 +28,7 @@ struct LoaderOptions {
       0;                // 0: a quarter of the usable memory over local_ranks, at most 8 GiB
   int local_ranks = 1;  // ranks that share this node and this affinity mask
   BadSamples bad_samples;
+  std::optional<MixOptions> mix;
   bool read_runs = false;  // also where the store prefers them
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/half.h"
 #include "transform/kernels.h"
 
 namespace headrace {
@@ -50,25 +51,6 @@ void down(const uint8_t* const* rows, size_t offset, const TapPair* taps, int pa
     for (int k = 0; k < 2 * pairs; ++k) sum += rows[k][offset + i] * weight_of(taps, k);
     out[i] = clipped(sum);
   }
-}
-
-// Round to nearest, ties to even; no NaN and no infinity comes here.
-uint16_t to_bf16(float v) {
-  const auto bits = std::bit_cast<uint32_t>(v);
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
-uint16_t to_f16(float v) {
-  const auto bits = std::bit_cast<uint32_t>(v);
-  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and above round to infinity
-  if (magnitude < 0x38800000u) {                        // below 2^-14: a multiple of 2^-24
-    const float tiny = std::nearbyint(std::bit_cast<float>(magnitude) * 0x1.0p24f);
-    return static_cast<uint16_t>(sign | static_cast<uint16_t>(tiny));
-  }
-  const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
-  return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
 template <DType D>

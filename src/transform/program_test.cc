@@ -79,7 +79,8 @@ TEST(ProgramTest, OtherFieldsTakeNoSteps) {
   spec.steps.clear();
   spec.what = "sound";
   EXPECT_EQ(error(spec),
-            "field 'label': nothing decodes 'sound'; there are image, boxes, points, scalar, text, bytes, json");
+            "field 'label': nothing decodes 'sound'; there are image, boxes, points, scalar, text, "
+            "bytes, json");
 }
 
 class OneElement final : public Slot {
