@@ -7,7 +7,7 @@
 
 add_library(headrace_flags INTERFACE)
 # generated/ first: its tables hide those of src/, which list rows that this build may lack.
-target_include_directories(headrace_flags INTERFACE "${CMAKE_BINARY_DIR}/generated" "${CMAKE_SOURCE_DIR}/src")
+target_include_directories(headrace_flags INTERFACE "${CMAKE_BINARY_DIR}/generated" "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
 target_compile_options(headrace_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-missing-field-initializers -fvisibility=hidden)
 if(HEADRACE_WERROR)
   target_compile_options(headrace_flags INTERFACE -Werror)
@@ -170,6 +170,28 @@ function(headrace_micro_benchmarks)
     add_executable(${name} "${source}")
     target_link_libraries(${name} PRIVATE ${libraries})
   endforeach()
+endfunction()
+
+# libheadrace.so: all folders behind include/headrace, and nothing else to see.
+function(headrace_cpp_library)
+  include(GNUInstallDirs)
+  include(CMakePackageConfigHelpers)
+  get_property(folders GLOBAL PROPERTY headrace_folders)
+  list(REMOVE_ITEM folders api)
+  list(TRANSFORM folders PREPEND headrace_ OUTPUT_VARIABLE libraries)
+  add_library(headrace SHARED $<TARGET_OBJECTS:headrace_api>)
+  target_link_libraries(headrace PRIVATE ${libraries})
+  target_link_options(headrace PRIVATE -Wl,--exclude-libs,ALL)
+  target_include_directories(headrace INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(headrace INTERFACE cxx_std_20)
+  set_target_properties(headrace PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  install(TARGETS headrace EXPORT headraceTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp)
+  install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/headrace" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cpp)
+  set(package "${CMAKE_INSTALL_LIBDIR}/cmake/headrace")
+  install(EXPORT headraceTargets NAMESPACE headrace:: DESTINATION ${package} COMPONENT cpp)
+  write_basic_package_version_file("${CMAKE_BINARY_DIR}/headraceConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+  install(FILES "${CMAKE_SOURCE_DIR}/cmake/headraceConfig.cmake" "${CMAKE_BINARY_DIR}/headraceConfigVersion.cmake"
+          DESTINATION ${package} COMPONENT cpp)
 endfunction()
 
 function(headrace_python_module)

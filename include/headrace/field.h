@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What to make of a field of the data.  A description: it is checked when a loader is made.
+//
+//   hr::image("jpg").step("random_resized_crop", {{"size", 224}}).step("random_flip")
+//
+// Steps and their parameters are those of the Python methods of the same name (docs/reference.md).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hr {
+
+// A parameter.  The constructors keep literals from becoming something else.
+class Value {
+ public:
+  Value(bool v) : value_(v) {}
+  Value(int v) : value_(int64_t{v}) {}
+  Value(int64_t v) : value_(v) {}
+  Value(double v) : value_(v) {}
+  Value(const char* v) : value_(std::string(v)) {}
+  Value(std::string v) : value_(std::move(v)) {}
+  Value(std::vector<double> v) : value_(std::move(v)) {}
+  const auto& get() const { return value_; }
+
+ private:
+  std::variant<bool, int64_t, double, std::string, std::vector<double>> value_;
+};
+
+using Values = std::map<std::string, Value>;
+
+struct Field {
+  std::string what;  // "image", "scalar", "text", "bytes", "json", "key", "boxes", "points"
+  std::string field;
+  Values options;
+  std::vector<std::pair<std::string, Values>> steps;
+  std::string packing;  // "": dense where the shape is fixed; "list", "padded", "ragged"
+
+  Field step(std::string name, Values values = {}) const {
+    Field out = *this;
+    out.steps.emplace_back(std::move(name), std::move(values));
+    return out;
+  }
+  Field packed(std::string how) const {
+    Field out = *this;
+    out.packing = std::move(how);
+    return out;
+  }
+};
+
+inline Field image(std::string field, Values options = {}) {
+  return {"image", std::move(field), std::move(options), {}, ""};
+}
+inline Field scalar(std::string field, Values options = {}) {
+  return {"scalar", std::move(field), std::move(options), {}, ""};
+}
+inline Field text(std::string field) {
+  return {"text", std::move(field), {}, {}, ""};
+}
+inline Field bytes(std::string field) {
+  return {"bytes", std::move(field), {}, {}, ""};
+}
+inline Field key() {
+  return {"key", "", {}, {}, ""};
+}
+
+// The outputs of a batch, in order.
+using Fields = std::vector<std::pair<std::string, Field>>;
+
+}  // namespace hr

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All of headrace's C++ face: open, plan, loader, batches.
+#pragma once
+
+#include "headrace/dataset.h"
+#include "headrace/error.h"
+#include "headrace/field.h"
+#include "headrace/loader.h"
+#include "headrace/plan.h"

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/dataset.h"
+
+#include "api/inside.h"
+#include "format/open.h"
+#include "index/view.h"
+
+namespace hr {
+
+uint64_t Dataset::size() const {
+  return inside_->source->size();
+}
+
+std::vector<Dataset::FieldInfo> Dataset::fields() const {
+  std::vector<FieldInfo> out;
+  for (const headrace::Field& f : inside_->source->schema())
+    out.push_back({f.name, std::string(headrace::kind_name(f.kind))});
+  return out;
+}
+
+std::string Dataset::fingerprint() const {
+  return inside_->source->fingerprint().hex();
+}
+
+std::string Dataset::key(uint64_t sample) const {
+  if (sample >= size())
+    raise(headrace::invalid("there is no sample " + std::to_string(sample) + "; the data set has " +
+                            std::to_string(size())));
+  return inside_->source->key(sample);
+}
+
+Dataset Dataset::take(std::vector<uint64_t> samples) const {
+  return Dataset(std::make_shared<const Inside>(
+      Inside{unwrap(headrace::make_view(inside_->source, std::move(samples)))}));
+}
+
+std::map<std::string, Array> Dataset::at(uint64_t sample, const Fields& fields) const {
+  const auto dataset = unwrap(headrace::Dataset::make(inside_->source, requests_of(fields)));
+  const std::vector<headrace::SampleValue> values = unwrap(dataset->at(sample));
+  std::map<std::string, Array> out;
+  for (size_t c = 0; c < values.size(); ++c)
+    if (values[c].present)
+      out.emplace(dataset->requests()[c].output,
+                  to_array(values[c].bytes, values[c].dtype, values[c].shape));
+  return out;
+}
+
+Dataset open(const std::vector<std::string>& urls, const OpenOptions& options) {
+  headrace::Opened opened =
+      unwrap(headrace::open_source(urls, {.root = options.root, .index = options.index}));
+  return Dataset(std::make_shared<const Dataset::Inside>(Dataset::Inside{opened.source}));
+}
+
+Dataset open(const std::string& url, const OpenOptions& options) {
+  return open(std::vector<std::string>{url}, options);
+}
+
+}  // namespace hr

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between the public face (include/headrace) and the core.
+#pragma once
+
+#include <memory>
+
+#include "batch/column.h"
+#include "headrace/headrace.h"
+#include "index/source.h"
+#include "loader/field.h"
+#include "plan/plan.h"
+
+namespace hr {
+
+struct Dataset::Inside {
+  std::shared_ptr<const headrace::Source> source;
+};
+
+// Throws what the status says.
+[[noreturn]] void raise(const headrace::Status& status);
+
+inline void check(const headrace::Status& status) {
+  if (!status.ok()) raise(status);
+}
+
+template <typename T>
+T unwrap(headrace::Result<T> result) {
+  if (!result.ok()) raise(result.status());
+  return std::move(result).value();
+}
+
+Array to_array(const headrace::SharedBuffer& buffer, headrace::DType dtype,
+               std::vector<int64_t> shape);
+std::vector<headrace::FieldRequest> requests_of(const Fields& fields);
+headrace::PlanOptions plan_options(const OrderOptions& options);
+
+// As Python's json.dumps(loader.state_dict()) writes it.  A single source: no mixture.
+std::string state_text(const headrace::PlanState& state);
+headrace::PlanState read_state(const std::string& text);
+
+}  // namespace hr

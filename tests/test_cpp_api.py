@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ face: installed, found by find_package, used by a program of its own, in step with Python."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import subprocess
+from typing import Any
+
+import headrace as hr
+import pytest
+from headrace.photos import make_photo
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def call(*command: Any) -> str:
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """examples/cpp, built against an installed copy."""
+    if not (ROOT / "build/release/libheadrace.so").exists():
+        pytest.skip("./dev setup builds the C++ library")
+    folder = tmp_path_factory.mktemp("cpp")
+    call("cmake", "--install", ROOT / "build/release", "--component", "cpp", "--prefix", folder / "prefix")
+    call("cmake", "-S", ROOT / "examples/cpp", "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder / 'prefix'}", "-G", "Ninja")
+    call("cmake", "--build", folder / "build")
+    return folder / "build/ranks"
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    root = tmp_path_factory.mktemp("photos")
+    for i in range(101):
+        (root / f"c{i % 3}").mkdir(exist_ok=True)
+        (root / f"c{i % 3}" / f"{i:03d}.jpg").write_bytes(make_photo(i, (80, 60)))
+    hr.pack(root, root.parent / "shards", shards=4)
+    return root.parent / "shards"
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (1, 4), (4, 1)])
+def test_ranks_of_the_example_see_every_sample_once(program: pathlib.Path, shards: pathlib.Path, before: int, after: int) -> None:
+    out = call(program, shards, before, after)
+    assert "101 samples; fields: jpg (jpeg) cls (int)" in out
+    assert out.rstrip().endswith(f"{after} ranks took the rest: 101 samples, 0 of them not exactly once")
+
+
+def test_python_goes_on_where_cpp_stopped(program: pathlib.Path, shards: pathlib.Path) -> None:
+    out = call(program, shards, 2, 2)
+    state = json.loads(re.search(r"state: (\{.*\})", out)[1])  # type: ignore[index]
+    taken = int(re.search(r"took (\d+) samples", out)[1])  # type: ignore[index]
+    assert (
+        int(re.search(r"first sample of rank 0 is (\d+)", out)[1])
+        == next(  # type: ignore[index]
+            iter(hr.Loader(shards, 12, {"k": hr.key()}, seed=7, tail="keep", rank=0, world_size=2, output="numpy"))
+        ).indices[0]
+    )
+    with hr.Loader(shards, 8, {"k": hr.key()}, seed=7, tail="keep", output="numpy") as loader:
+        fresh = loader.state_dict()
+        assert {k: v for k, v in state.items() if k != "g"} == {k: v for k, v in fresh.items() if k != "g"}
+        loader.load_state_dict(state)
+        rest = [int(i) for batch in loader.epoch(0) for i in batch.indices]
+    assert len(set(rest)) == len(rest) == 101 - taken
+
+
+def test_errors_of_the_example_name_the_remedy(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    done = subprocess.run([program, tmp_path / "none-{0..3}.tar"], capture_output=True, text=True)
+    assert done.returncode == 1 and "none-0.tar" in done.stderr
