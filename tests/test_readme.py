@@ -57,3 +57,10 @@ def test_every_block_of_python_in_the_documents_runs(
 ) -> None:
     run = runs.result(request)
     assert run.returncode == 0, f"{path}:{line}\n{run.stdout}{run.stderr}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_every_link_in_the_documents_leads_somewhere(path: pathlib.Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text())
+    missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert not missing
