@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face accelerate, stopped in the middle of an epoch, resumed by save_state() and load_state().
 
-    python examples/train_accelerate.py        or: accelerate launch examples/train_accelerate.py
+    python examples/train_accelerate.py
 
-The loader is not given to prepare(), which would have nothing to do: it has its ranks and its device already.
+The loader is not given to prepare(), which would leave it as it is: it has its ranks and its device already. With gradient
+accumulation accelerate does not see where its epochs end: let the number of steps divide len(loader).
 """
 
 from __future__ import annotations

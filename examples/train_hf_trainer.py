@@ -5,6 +5,7 @@
 
 Three things to do: get_train_dataloader() returns the hr.Loader as it is, its state goes into the checkpoint, and
 ignore_data_skip=True tells the Trainer that nothing is to be read and thrown away on resume: the loader stands there.
+The Trainer finds its epoch from the number of steps: on another number of processes keep the global batch as it was.
 """
 
 from __future__ import annotations
