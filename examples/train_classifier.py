@@ -8,24 +8,15 @@ Without an argument it makes a few pictures of its own.
 
 from __future__ import annotations
 
-import json
 import pathlib
 import sys
 import tempfile
 
 import headrace as hr
 import torch
-from headrace.photos import make_photo
+from headrace.photos import write_class_folders
 
 EPOCHS, STOP_AFTER = 2, 5  # steps until the "crash"
-
-
-def make_pictures(root: pathlib.Path) -> pathlib.Path:
-    for i in range(48):
-        folder = root / f"class{i % 3}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{i:03d}.jpg").write_bytes(make_photo(i, size=(160, 120)))
-    return root
 
 
 def make_loader(source: str | pathlib.Path) -> hr.Loader:
@@ -44,7 +35,10 @@ def train(source: str | pathlib.Path, checkpoint: pathlib.Path, stop_after: int 
     seen: list[int] = []
     with make_loader(source) as loader:
         if checkpoint.exists():
-            loader.load_state_dict(json.loads(checkpoint.read_text()))
+            saved = torch.load(checkpoint)
+            model.load_state_dict(saved["model"])
+            optimizer.load_state_dict(saved["optimizer"])
+            loader.load_state_dict(saved["loader"])
         for epoch, batches in loader.epochs(EPOCHS):
             for batch in batches:
                 loss = torch.nn.functional.cross_entropy(model(batch["image"]), batch["label"])
@@ -53,7 +47,8 @@ def train(source: str | pathlib.Path, checkpoint: pathlib.Path, stop_after: int 
                 optimizer.step()
                 seen += batch.indices.tolist()
                 if stop_after is not None and len(seen) >= 8 * stop_after:
-                    checkpoint.write_text(json.dumps(loader.state_dict()))
+                    states = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "loader": loader.state_dict()}
+                    torch.save(states, checkpoint)
                     return seen
             print(f"epoch {epoch}: loss {loss.item():.3f}")
     return seen
@@ -61,8 +56,8 @@ def train(source: str | pathlib.Path, checkpoint: pathlib.Path, stop_after: int 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        source = sys.argv[1] if len(sys.argv) > 1 else make_pictures(pathlib.Path(folder) / "pictures")
-        checkpoint = pathlib.Path(folder) / "loader.json"
+        source = sys.argv[1] if len(sys.argv) > 1 else write_class_folders(pathlib.Path(folder) / "pictures")
+        checkpoint = pathlib.Path(folder) / "checkpoint.pt"
         first = train(source, checkpoint, STOP_AFTER)
         rest = train(source, checkpoint, None)
         checkpoint.unlink()

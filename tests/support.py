@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import csv
 import hashlib
 import io
@@ -214,6 +215,22 @@ def run_python(code: str, *args: str, timeout: float = 60, **options: Any) -> su
         out, err = child.communicate()
         raise AssertionError(f"it hangs:\n{code}\n{out}{err}") from None
     return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
+class Ahead:
+    """Runs job(**parameters) of a module's selected tests on all cores, ahead of the tests that look at the results.
+
+    For a module-scoped fixture; the tests are those that use it.
+    """
+
+    def __init__(self, request: Any, job: Callable[..., Any]) -> None:
+        pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+        request.addfinalizer(lambda: pool.shutdown(cancel_futures=True))
+        mine = [i for i in request.session.items if i.path == request.path and request.fixturename in i.fixturenames]
+        self._runs = {item.callspec.id: pool.submit(job, **item.callspec.params) for item in mine}
+
+    def result(self, request: Any) -> Any:
+        return self._runs[request.node.callspec.id].result()
 
 
 def wait_until(what: Callable[[], bool], seconds: float = 20) -> None:

@@ -388,3 +388,13 @@ def counters(*, wait: float, step: float, busy: float, idle: float, map_s: float
 )
 def test_the_verdict_names_what_holds_the_loop_back(stats: dict[str, Any], word: str) -> None:
     assert word in verdict(stats)
+
+
+@pytest.mark.parametrize("name", ["dataset", "sampler", "batch_sampler"])
+def test_what_would_rebuild_a_loader_around_a_data_set_is_told_how_to_go_on(loader: hr.Loader, name: str) -> None:
+    """accelerate's skip_first_batches and the like; getattr(…, None) and hasattr see nothing there."""
+    assert getattr(loader, name, None) is None
+    with pytest.raises(AttributeError, match=r"load_state_dict.*ignore_data_skip=True"):
+        getattr(loader, name)
+    with pytest.raises(AttributeError, match="'Loader' object has no attribute 'nonsense'"):
+        loader.nonsense  # noqa: B018

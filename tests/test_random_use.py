@@ -28,18 +28,25 @@ class Model:
             self.orders[shuffle] = [[int(b.indices[0]) for b in run[0]] for run in make]
         self.order = self.orders[shuffle]
         self.epoch, self.g = 0, 0  # where the consumer stands
-        self.next = 0  # what iter() gives
+        self.asked: int | None = None  # by set_epoch()
+        self.midway = False  # some batches of the epoch were taken, not all
         self.running = False
         self.loaded = False
 
+    @property
+    def next(self) -> int:  # what iter() gives
+        return self.asked if self.asked is not None else self.epoch + self.midway
+
     def begin(self, n: int) -> None:
-        self.epoch, self.g = (self.epoch, self.g) if self.loaded else (n, 0)
-        self.loaded, self.running, self.next = False, True, n + 1
+        if self.midway or self.epoch != n:
+            self.epoch, self.g = n, 0
+        self.loaded, self.running, self.midway, self.asked = False, True, False, None
 
     def take(self) -> list[int]:
         part = self.order[self.epoch][self.g : self.g + BATCH]
         self.g += len(part)
-        if self.g == NUMBERS:
+        self.midway = self.g < NUMBERS
+        if not self.midway:
             self.epoch, self.g, self.running = self.epoch + 1, 0, False
         return part
 
@@ -87,13 +94,13 @@ def test_any_order_of_calls_gives_what_the_model_says(
                 model.begin(wanted)
             elif name == "set_epoch" and not model.loaded:
                 loader.set_epoch(n)
-                model.next = n
+                model.asked = n
             elif name == "save":
                 saved.append((loader.state_dict(), model.epoch, model.g))
             elif name == "load" and saved:
                 state, model.epoch, model.g = saved[n % len(saved)]
                 loader.load_state_dict(state)
-                model.loaded, model.running = True, False
+                model.loaded, model.running, model.midway, model.asked = True, False, False, None
             elif name == "bad load":
                 with pytest.raises(hr.UsageError):
                     loader.load_state_dict({"headrace": 1})

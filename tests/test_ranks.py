@@ -105,6 +105,15 @@ def test_half_of_a_launchers_variables_is_an_error() -> None:
         ranks.find(env={"WORLD_SIZE": "8"})
 
 
+def test_half_of_them_is_no_trouble_where_torch_distributed_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning sets WORLD_SIZE in the processes it starts, and not RANK."""
+    known = ("torch.distributed", lambda _: (1, 2))
+    monkeypatch.setattr(ranks, "_SOURCES", [known, *ranks._SOURCES[1:]])
+    assert ranks.find(env={"WORLD_SIZE": "2", "LOCAL_RANK": "1"}).rank == 1
+    with pytest.raises(hr.UsageError, match="told differently"):
+        ranks.find(env={"WORLD_SIZE": "3", "RANK": "1"})
+
+
 def test_the_loader_uses_what_was_found_and_says_so_once(
     numbers: hr.Dataset, monkeypatch: pytest.MonkeyPatch, say_again: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every block of Python in the documents runs, in a folder with train-0000.tar to train-0007.tar."""
+"""Every block of Python in the documents runs, in a folder with train-0000.tar to train-0007.tar and class folders in train/.
+
+What is other people's code is fenced as `py` and not run.
+"""
 
 from __future__ import annotations
 
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
-from support import COUNT, Data, members_of, run_python, write_tar
+from support import COUNT, Ahead, Data, members_of, run_python, write_tar
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = [p for p in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))) if p.exists()]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "migrate").glob("*.md"))]
+DOCUMENTS = [p for p in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *PAGES) if p.exists()]
 
 
 def blocks() -> list[object]:
@@ -37,12 +42,25 @@ def readme_folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> pathl
     return folder
 
 
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize(
-    ("path", "line", "code"), blocks() or [pytest.param(None, 0, "", marks=pytest.mark.skip("no Python in the documents yet"))]
-)
+@pytest.fixture(scope="module")
+def runs(request: pytest.FixtureRequest, readme_folder: pathlib.Path) -> Ahead:
+    def run(path: pathlib.Path, line: int, code: str) -> subprocess.CompletedProcess[str]:
+        return run_python("\n" * (line - 1) + code, timeout=100, cwd=readme_folder)
+
+    return Ahead(request, run)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("path", "line", "code"), blocks())
 def test_every_block_of_python_in_the_documents_runs(
-    readme_folder: pathlib.Path, path: pathlib.Path, line: int, code: str
+    request: pytest.FixtureRequest, path: pathlib.Path, line: int, code: str, runs: Ahead
 ) -> None:
-    run = run_python("\n" * (line - 1) + code, timeout=100, cwd=readme_folder)
+    run = runs.result(request)
     assert run.returncode == 0, f"{path}:{line}\n{run.stdout}{run.stderr}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_every_link_in_the_documents_leads_somewhere(path: pathlib.Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text())
+    missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert not missing

@@ -180,6 +180,23 @@ def test_a_wrapper_that_fetches_one_ahead_resumes_from_the_batch_it_used(numbers
         assert indices_of([next(iter(loader))]) == indices_of(batches[3:4])
 
 
+def test_an_iterator_that_is_asked_for_and_never_used_loses_nothing(numbers: hr.Dataset) -> None:
+    with load(numbers, 8) as loader:  # as Lightning does: one to see whether there is one, another to use
+        iter(loader)
+        first = indices_of(itertools.islice(iter(loader), 3))
+        state = loader.state_dict()
+    with load(numbers, 8) as loader:
+        assert first == indices_of(itertools.islice(loader.epoch(0), 3))
+        rest = indices_of(loader.epoch(0))[len(first) :]
+    with load(numbers, 8) as loader:
+        loader.load_state_dict(state)
+        iter(loader)
+        assert loader.state_dict() == state
+        loader.set_epoch(0)
+        assert indices_of(iter(loader)) == rest
+        assert loader.state_dict()["epoch"] == 1
+
+
 def test_a_batchs_state_can_be_asked_after_the_loader_was_closed(numbers: hr.Dataset) -> None:
     with load(numbers, 8) as loader:
         batch = next(iter(loader))

@@ -15,6 +15,7 @@ import tempfile
 
 import headrace as hr
 import make_flow_svg
+import make_jpeg_svg
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -73,6 +74,7 @@ def main() -> int:
         "docs/formats.md": formats(),
         "docs/reference.md": reference(),
         "docs/images/flow.svg": make_flow_svg.draw(),
+        "docs/images/jpeg.svg": make_jpeg_svg.draw(),
     }
     stale = [name for name, text in made.items() if not (ROOT / name).exists() or (ROOT / name).read_text() != text]
     if "--check" in sys.argv:

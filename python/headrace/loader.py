@@ -138,7 +138,8 @@ class Loader:
         self._global: int = self._global_batch(batch_size, global_batch_size)
         self._output, self._device = output, device
         self._position = (0, 0)  # what the consumer has received
-        self._next = 0  # the epoch iter() gives
+        self._midway = False  # it has received some but not all of the epoch's batches
+        self._asked: int | None = None  # the epoch set_epoch() named
         self._loaded = False  # a state was loaded and not yet gone on from
         self._finished: int | None = None  # the epoch that was consumed to its end last
         self._generation = 0
@@ -203,20 +204,26 @@ class Loader:
         return self._epochs(total)
 
     def _epochs(self, total: int) -> Iterator[tuple[int, Iterator[Batch]]]:
-        n = self._core.settle(*self._position)[0] if self._loaded or self._finished is not None else self._next
+        n = self._next()
         while n < total:
             yield n, self._epoch(n, until=total)
             n += 1
 
     def __iter__(self) -> Iterator[Batch]:
-        """The next epoch: the one a loaded state stands in, the one set_epoch() named, or one more."""
+        """The next epoch: the one a loaded state stands in, the one set_epoch() named, or one more.
+
+        An epoch that has given no batch yet is begun again: frameworks ask once only to see whether they can.
+        """
         self._alive()
-        return self._epoch(self._core.settle(*self._position)[0] if self._loaded else self._next, until=None)
+        return self._epoch(self._next(), until=None)
+
+    def _next(self) -> int:
+        return self._asked if self._asked is not None else self._core.settle(*self._position)[0] + self._midway
 
     def set_epoch(self, n: int) -> None:
         """The epoch that the next ``iter(loader)`` gives."""
         self._alive()
-        self._next = self._check_epoch(n)
+        self._asked = self._check_epoch(n)
 
     def _check_epoch(self, n: int) -> int:
         n = checks.whole(n, "an epoch", 0, _FOREVER - 1)
@@ -232,16 +239,18 @@ class Loader:
     def _epoch(self, n: int, until: int | None) -> Iterator[Batch]:
         self._alive()
         n = self._check_epoch(n)
-        start = self._core.settle(*self._position) if self._loaded else (n, 0)
+        start = self._core.settle(*self._position)
+        if self._midway or start[0] != n:
+            start = (n, 0)
         # Ahead into the next epoch where the caller is going there: no stall in between.
         in_order = until is not None or self._finished == n - 1
-        continues = not self._loaded and self._core.continues_with(n)
+        continues = not self._loaded and start[1] == 0 and self._core.continues_with(n)
         if not continues:
             self._core.begin(start[0], start[1], in_order, until if until is not None else _FOREVER)
         self._loaded = False
         self._finished = None
         self._position = start
-        self._next = n + 1
+        self._midway, self._asked = False, None
         self._generation += 1
         return _Epoch(self, self._generation, self._core.steps_from(start[1]))
 
@@ -270,6 +279,7 @@ class Loader:
                     batch = mapped
             self._map_seconds += time.perf_counter() - start
         self._position = (epoch, g)
+        self._midway = not last
         if last:
             self._finished = epoch - 1
         return batch
@@ -315,6 +325,7 @@ class Loader:
             tell_once(f"going on from a state: {line}; the state's holds")
         self._position = (int(state["epoch"]), int(state["g"]))
         self._loaded = True
+        self._midway, self._asked = False, None
         self._finished = None
         self._generation += 1
 
@@ -368,6 +379,15 @@ class Loader:
         from .verdict import verdict
 
         return verdict(self.stats())
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for what is not there. A Loader must not be rebuilt around a data set, to skip batches or to shard it.
+        if name in ("dataset", "sampler", "batch_sampler"):
+            raise AttributeError(
+                f"a Loader has no {name}: it shards, shuffles and resumes by itself, by load_state_dict(); "
+                "with Hugging Face's Trainer say TrainingArguments(ignore_data_skip=True)"
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     # -- end ------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,3 +88,15 @@ def make_photo(seed: int, size: tuple[int, int] = (500, 375)) -> bytes:
     out = io.BytesIO()
     Image.fromarray(make_pixels(seed, size)).save(out, "JPEG", quality=_QUALITY, subsampling="4:2:0")
     return out.getvalue()
+
+
+def write_class_folders(
+    root: str | os.PathLike[str], count: int = 48, classes: int = 3, size: tuple[int, int] = (160, 120)
+) -> str:
+    """``root/class0/000.jpg`` and so on: a small data set to try things with. Returns ``root``."""
+    for i in range(count):
+        folder = os.path.join(root, f"class{i % classes}")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, f"{i:03d}.jpg"), "wb") as out:
+            out.write(make_photo(i, size))
+    return os.fspath(root)

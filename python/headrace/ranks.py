@@ -86,6 +86,7 @@ _SOURCES: list[tuple[str, Callable[[Mapping[str, str]], tuple[int, int] | None]]
 _TORCHRUN = "TORCHELASTIC_RUN_ID"
 _MPI = ("Open MPI", "MVAPICH", "PMI", "PALS")
 _SLURM = "the Slurm step"
+_VARIABLES = "RANK and WORLD_SIZE"
 
 
 def local_ranks(env: Mapping[str, str]) -> int:
@@ -114,6 +115,8 @@ def find(rank: int | None = None, world_size: int | None = None, env: Mapping[st
             continue
         if name == _SLURM and any(inner in _MPI for inner, _ in found):
             continue
+        if name == _VARIABLES and found and not ("RANK" in env and "WORLD_SIZE" in env):
+            continue  # Lightning sets WORLD_SIZE alone, and torch.distributed has said the rest
         answer = look(env)
         if answer is not None:
             found.append((name, answer))
