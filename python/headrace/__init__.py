@@ -18,7 +18,7 @@ from .fields import json_ as json
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
-from .tools import build_index, doctor, formats, pack
+from .tools import build_index, doctor, formats, image_size, pack
 
 __version__ = "0.1.0"
 
@@ -45,6 +45,7 @@ __all__ = [
     "doctor",
     "formats",
     "image",
+    "image_size",
     "joint",
     "json",
     "key",

@@ -208,15 +208,19 @@ def verify(
 
 @app.command()
 def formats() -> None:
-    """What this build reads and writes.
+    """What this build reads and writes, and the pictures it decodes.
 
     Example: [bold]headrace formats[/]
     """
-    from . import terminal
+    from . import _core, terminal
 
     rows = terminal.table("format", "reads", "writes", "names", "what it is")
     for f in hr.formats():
         rows.add_row(f["name"], "yes" if f["read"] else "no", "yes" if f["write"] else "no", " ".join(f["suffixes"]), f["doc"])
+    terminal.console().print(rows)
+    rows = terminal.table("pictures", "decoded", "encoded", "by", "what")
+    for name, doc, library, encodes in _core.image_codecs():
+        rows.add_row(name, "yes", "yes" if encodes else "no", library, doc)
     terminal.console().print(rows)
 
 

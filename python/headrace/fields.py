@@ -124,12 +124,25 @@ class ImageField(Field):
         return self._step("layout", order=order)
 
 
-def image(field: str, *, mode: str = "RGB", fast: bool = False, views: int = 1) -> ImageField:
-    """A picture, decoded. ``mode``: "RGB" or "L" (gray). ``fast``: JPEGs may be decoded at a half,
-    a quarter or an eighth of their size where that suffices, which changes pixels a little.
+def image(
+    field: str, *, mode: str = "RGB", fast: bool = False, strict: bool = True, orient: bool = False, views: int = 1
+) -> ImageField:
+    """A picture, decoded: JPEG, PNG and WebP by headrace, what else Pillow opens by Pillow, slowly.
+
+    ``mode``: "RGB", "L" (gray) or "RGBA"; whatever is stored becomes that as Pillow's ``convert`` does it.
+
+    ``fast``: JPEGs may be decoded at a half, a quarter or an eighth of their size where that suffices,
+    which changes pixels a little.
+
+    ``strict``: damage that the decoder notices is an error. With ``strict=False`` a damaged JPEG or a
+    PNG with a wrong checksum is taken as far as it goes, and ``loader.stats()["damaged"]`` counts it.
+
+    ``orient``: turns the picture as its EXIF says, before all other steps. Off, as in torchvision.
+
     ``views``: so many differently augmented results of one decoded picture, [views,c,h,w] a sample;
-    several image fields of the same stored field share one decode too."""
-    out = ImageField("image", field, mode=mode, fast=fast, views=views)
+    several image fields of the same stored field share one decode too.
+    """
+    out = ImageField("image", field, mode=mode, fast=fast, strict=strict, orient=orient, views=views)
     out.finish = "array"
     return out
 

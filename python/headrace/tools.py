@@ -18,6 +18,11 @@ def formats() -> list[dict[str, Any]]:
     return _core.formats()
 
 
+def image_size(data: bytes) -> tuple[int, int]:
+    """(width, height) of a picture, from its header alone; as stored, whatever its EXIF says."""
+    return _core.image_size(bytes(data))
+
+
 def build_index(source: Any, to: str, *, root: str | None = None, progress: Progress | None = None) -> None:
     """Builds the index of ``source`` ahead of time into the folder ``to``."""
     _core.build_index(urls_of(source), path(to, "to"), path(root, "root"), progress)
@@ -83,8 +88,9 @@ def doctor() -> list[tuple[str, bool, str]]:
         ("numpy", "arrays"),
         ("torch", 'output="torch"'),
         ("jax", 'output="jax"'),
+        ("PIL", "TIFF, BMP, GIF and other pictures"),
         ("ml_dtypes", "bfloat16 in NumPy"),
     ):
         there = importlib.util.find_spec(name) is not None
-        out.append((name, there or name != "numpy", purpose if there else f"{purpose}: not installed (pip install {name})"))
+        out.append((name, there or name != "numpy", purpose if there else f"{purpose}: not installed (pip install {'pillow' if name == 'PIL' else name})"))
     return out

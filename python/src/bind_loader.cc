@@ -264,6 +264,7 @@ nb::dict stats(const Loader& loader) {
   d["memory_peak"] = s.memory_peak;
   d["memory_budget"] = s.memory_budget;
   d["units_reread"] = s.units_reread;
+  d["damaged"] = s.damaged;
   d["compute_threads"] = loader.engine_options().compute_threads;
   d["io_threads"] = loader.engine_options().io_threads;
   d["batches_ahead"] = loader.engine_options().batches_ahead;

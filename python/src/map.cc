@@ -79,6 +79,7 @@ class MapDecoder final : public Decoder {
         output_(std::move(output)) {}
 
   const TensorSpec& output() const override { return output_; }
+  uint64_t damaged() const override { return inner_->damaged(); }
 
   Status run(Bytes value, Key draws, Slot& out) const override {
     OwnSlot in(inner_->output().dtype);

@@ -4,19 +4,51 @@
 #include "codec/image.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <utility>
+
+#include "codec/exif.h"
+#include "codec/turn.h"
 
 namespace headrace {
 namespace {
 
-// What pictures of other formats begin with.
-constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
-    {"JPEG", "\xff\xd8\xff"}, {"PNG", "\x89PNG"},     {"WebP", "RIFF"},
-    {"GIF", "GIF8"},          {"BMP", "BM"},          {"TIFF", "II*"},
-    {"TIFF", "MM"},           {"JPEG XL", "\xff\x0a"}};
+struct Kind {
+  std::string_view name;
+  size_t at;
+  std::string_view magic;
+};
+using namespace std::string_view_literals;
+// What pictures begin with.
+constexpr Kind kKinds[] = {{"JPEG", 0, "\xff\xd8\xff"sv},
+                           {"PNG", 0, "\x89PNG"sv},
+                           {"WebP", 8, "WEBP"sv},
+                           {"GIF", 0, "GIF8"sv},
+                           {"BMP", 0, "BM"sv},
+                           {"TIFF", 0, "II*\0"sv},
+                           {"TIFF", 0, "MM\0*"sv},
+                           {"TIFF", 0, "II+\0"sv},
+                           {"TIFF", 0, "MM\0+"sv},
+                           {"JPEG 2000", 4, "jP  \r\n"sv},
+                           {"JPEG 2000", 0, "\xff\x4f\xff\x51"sv},
+                           {"JPEG XL", 0, "\xff\x0a"sv},
+                           {"JPEG XL", 4, "JXL \r\n"sv},
+                           {"AVIF", 4, "ftypavif"sv},
+                           {"AVIF", 4, "ftypavis"sv},
+                           {"HEIC", 4, "ftyphei"sv},
+                           {"PNM", 0, "P4"sv},
+                           {"PNM", 0, "P5"sv},
+                           {"PNM", 0, "P6"sv},
+                           {"QOI", 0, "qoif"sv},
+                           {"PSD", 0, "8BPS"sv},
+                           {"DDS", 0, "DDS "sv},
+                           {"ICO", 0, "\0\0\1\0"sv}};
+
+constexpr size_t kHead = 16;  // bytes that tell
+
+std::atomic<const ImageCodec*> fallback{nullptr};
 
 }  // namespace
 
@@ -34,19 +66,51 @@ std::span<const ImageCodec* const> all_image_codecs() {
   return std::span(kAll).first(std::size(kAll) - 1);
 }
 
+void set_fallback_image_codec(const ImageCodec* codec) {
+  fallback.store(codec, std::memory_order_release);
+}
+const ImageCodec* fallback_image_codec() {
+  return fallback.load(std::memory_order_acquire);
+}
+
+std::string_view picture_kind(Bytes bytes) {
+  const std::string_view head = as_text(bytes.first(std::min(bytes.size(), kHead)));
+  for (const Kind& kind : kKinds)
+    if (head.size() > kind.at && head.substr(kind.at).starts_with(kind.magic)) return kind.name;
+  return "";
+}
+
 Result<const ImageCodec*> find_image_codec(Bytes bytes) {
   if (bytes.empty()) return corrupt("the picture has no bytes").at(0);
-  const Bytes head = bytes.first(std::min<size_t>(bytes.size(), 16));
+  const Bytes head = bytes.first(std::min(bytes.size(), kHead));
   std::string known;
   for (const ImageCodec* codec : all_image_codecs()) {
     if (codec->sniff(head)) return codec;
     known.append(known.empty() ? "" : ", ").append(codec->name);
   }
+  const std::string_view kind = picture_kind(head);
+  if (kind.empty()) return corrupt("not a picture (this build knows: " + known + ")").at(0);
+  if (const ImageCodec* last = fallback_image_codec(); last != nullptr && last->sniff(head))
+    return last;
   // Good data that this build cannot read is never "replaced".
-  for (const auto& [name, magic] : kOthers)
-    if (as_text(head).substr(0, magic.size()) == magic)
-      return unsupported("a " + std::string(name) + " picture; this build decodes " + known);
-  return corrupt("not a picture (this build knows: " + known + ")").at(0);
+  return unsupported("a " + std::string(kind) + " picture; this build decodes " + known);
+}
+
+Status check_size(std::string_view kind, const ImageInfo& info, const ImageOptions& options) {
+  const uint64_t pixels = static_cast<uint64_t>(info.width) * static_cast<uint64_t>(info.height);
+  if (pixels <= options.max_pixels) return {};
+  return corrupt(std::string(kind) + ": " + std::to_string(info.width) + " x " +
+                 std::to_string(info.height) + " pixels are more than the limit of " +
+                 std::to_string(options.max_pixels));
+}
+
+Status decode_image(Bytes bytes, const ImageOptions& options, ImageSink& sink) {
+  HEADRACE_ASSIGN(const ImageCodec* codec, find_image_codec(bytes));
+  if (!options.orient || codec->exif == nullptr) return codec->decode(bytes, options, sink);
+  const Orientation how = exif_orientation(codec->exif(bytes));
+  if (how.is_upright()) return codec->decode(bytes, options, sink);
+  Turner turner(how, sink);
+  return codec->decode(bytes, options, turner);
 }
 
 bool contains(int width, int height, const Box& region) {

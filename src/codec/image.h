@@ -7,11 +7,12 @@
 //   decode(bytes, options, sink)
 //     ├─ sink.begin({width, height, channels})   ──► which region, which mode, how much smaller
 //     ├─ sink.rows({first, stride, count})            … until the region's last row
-//     └─ stops: what lies below the region is never read, nor is its damage noticed
+//     └─ stops: what lies below the region is never decoded, nor is its damage noticed
 //
 // Rows are borrowed for the call: nothing is copied between decoder and resampler.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,7 +26,7 @@ namespace headrace {
 struct ImageInfo {
   int width = 0;
   int height = 0;
-  int channels = 0;  // as stored: 1 gray, 3 colour, 4 CMYK or alpha
+  int channels = 0;  // as stored: 1 gray, 2 gray with alpha, 3 colour, 4 CMYK or alpha
 };
 
 struct Box {
@@ -37,7 +38,7 @@ struct Box {
 };
 
 // What the rows hold; the number is that of bytes per pixel.
-enum class PixelMode : uint8_t { kGray = 1, kRgb = 3 };
+enum class PixelMode : uint8_t { kGray = 1, kRgb = 3, kRgba = 4 };
 
 inline constexpr int channels_of(PixelMode mode) {
   return static_cast<int>(mode);
@@ -73,20 +74,41 @@ struct ImageOptions {
   uint64_t max_pixels = 178'956'970;
   // Each scan of a progressive JPEG costs a pass over all its blocks; encoders write about ten.
   int max_scans = 500;
+  // Damage that the codec notices and can live with (a warning of libjpeg, a wrong checksum of a
+  // PNG) is an error.  Else the picture is taken as the codec gives it, and counted.
+  bool strict = true;
+  std::atomic<uint64_t>* damaged = nullptr;  // counts such pictures
+  // Turns the picture as its EXIF says, before the sink sees it (decode_image() does).
+  bool orient = false;
 };
 
 struct ImageCodec {
   std::string_view name;
   std::string_view doc;
+  std::string_view library;
   bool (*sniff)(Bytes head);  // by the first 16 bytes
   bool can_shrink;            // takes ImageRequest::shrink beyond 1
   Result<ImageInfo> (*probe)(Bytes bytes);
   Status (*decode)(Bytes bytes, const ImageOptions& options, ImageSink& sink);
+  // Its EXIF, from the TIFF header on; empty where there is none or it is damaged.  Null: the codec
+  // turns pictures itself where options.orient says so.
+  Bytes (*exif)(Bytes bytes);
 };
 
 std::span<const ImageCodec* const> all_image_codecs();
 // By the bytes, never by the name: files lie about their extensions.
 Result<const ImageCodec*> find_image_codec(Bytes bytes);
+// The codec for pictures that no other takes; whoever embeds the engine may bring one.  It is asked
+// for every picture whose kind is known.  Thread-safe; the codec must live for ever.
+void set_fallback_image_codec(const ImageCodec* codec);
+const ImageCodec* fallback_image_codec();
+// "JPEG", "TIFF", … by the first bytes; "" for what is no picture, as far as is known.
+std::string_view picture_kind(Bytes bytes);
+
+// The whole way: finds the codec, turns the picture where the options say so.
+Status decode_image(Bytes bytes, const ImageOptions& options, ImageSink& sink);
+// kCorrupt for a picture above the limit; `kind` is what it is called in the message.
+Status check_size(std::string_view kind, const ImageInfo& info, const ImageOptions& options);
 
 // Whether `region` is not empty and lies within a picture of this size.
 bool contains(int width, int height, const Box& region);

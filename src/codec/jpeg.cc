@@ -14,7 +14,8 @@
 //
 // One decompressor per thread, reused.  libjpeg reports errors by a callback that must
 // not return: it jumps back into Session::call(), over frames of C only.  A warning
-// that the data is damaged counts as an error; libjpeg would go on with gray blocks.
+// that the data is damaged counts as an error; libjpeg would go on with gray blocks, and does
+// where the options are not strict.
 #include <cstdio>  // jpeglib.h needs FILE and has no include for it
 
 #include <jerror.h>
@@ -26,6 +27,7 @@
 #include <string>
 
 #include "base/buffer.h"
+#include "codec/exif.h"
 #include "codec/image.h"
 #include "codec/pixels.h"
 
@@ -38,6 +40,7 @@ constexpr int kBatch = 16;  // rows decoded between two calls of the sink: an iM
 constexpr size_t kOffset = 8;
 constexpr int kMargin = 2;     // columns; one chroma sample of 4:2:0, the reach of fancy upsampling
 constexpr int kMinWidth = 32;  // narrower crops make libjpeg choose another upsampler
+constexpr JOCTET kEnd[] = {0xff, JPEG_EOI};
 
 int round_up(int a, int b) {
   return (a + b - 1) / b;
@@ -91,7 +94,10 @@ class Session {
   std::jmp_buf jump_{};
   std::array<char, JMSG_LENGTH_MAX> text_{};
   const JOCTET* begin_ = nullptr;
+  size_t size_ = 0;
   int max_scans_ = 0;
+  bool strict_ = true;
+  bool damaged_ = false;  // not strict: libjpeg warned
   bool created_ = false;
   Buffer rows_;
 };
@@ -117,7 +123,9 @@ bool is_harmless(const jpeg_error_mgr& e) {
 }
 
 void Session::on_message(j_common_ptr c, int level) {
-  if (level < 0 && !is_harmless(*c->err)) on_error(c);
+  if (level >= 0 || is_harmless(*c->err)) return;
+  if (of(c).strict_) on_error(c);
+  of(c).damaged_ = true;
 }
 
 void Session::on_progress(j_common_ptr c) {
@@ -126,7 +134,12 @@ void Session::on_progress(j_common_ptr c) {
 }
 
 boolean Session::on_empty(j_decompress_ptr c) {
-  of(reinterpret_cast<j_common_ptr>(c)).fail("the data ends before the picture does");
+  Session& s = of(reinterpret_cast<j_common_ptr>(c));
+  if (s.strict_) s.fail("the data ends before the picture does");
+  s.damaged_ = true;
+  c->src->next_input_byte = kEnd;
+  c->src->bytes_in_buffer = sizeof kEnd;
+  return TRUE;
 }
 
 void Session::on_skip(j_decompress_ptr c, long bytes) {
@@ -135,6 +148,7 @@ void Session::on_skip(j_decompress_ptr c, long bytes) {
     c->src->next_input_byte += c->src->bytes_in_buffer;
     c->src->bytes_in_buffer = 0;
     on_empty(c);
+    return;
   }
   c->src->next_input_byte += bytes;
   c->src->bytes_in_buffer -= static_cast<size_t>(bytes);
@@ -158,16 +172,20 @@ void Session::create() {
 }
 
 Status Session::failure() {
-  const auto at = source_.next_input_byte == nullptr ? 0 : source_.next_input_byte - begin_;
+  const JOCTET* next = source_.next_input_byte;
+  const bool within = next >= begin_ && next <= begin_ + size_;
   if (errors_.msg_code == JERR_OUT_OF_MEMORY) return exhausted("JPEG: out of memory");
-  return corrupt(std::string("JPEG: ") + text_.data()).at(static_cast<uint64_t>(at));
+  return corrupt(std::string("JPEG: ") + text_.data())
+      .at(within ? static_cast<uint64_t>(next - begin_) : size_);
 }
 
 Result<ImageInfo> Session::open(Bytes bytes) {
   if (!created_ && !call([this] { create(); })) return internal("JPEG: no decompressor");
   begin_ = reinterpret_cast<const JOCTET*>(bytes.data());
   source_.next_input_byte = begin_;
-  source_.bytes_in_buffer = bytes.size();
+  source_.bytes_in_buffer = size_ = bytes.size();
+  strict_ = true;  // without a header there is no picture
+  damaged_ = false;
   errors_.msg_code = 0;
   max_scans_ = 1;  // the header lies before the first
   if (!call([this] { jpeg_read_header(&c_, TRUE); })) return failure();
@@ -178,11 +196,13 @@ Result<ImageInfo> Session::open(Bytes bytes) {
 Status Session::choose_output(PixelMode mode) {
   switch (c_.jpeg_color_space) {
     case JCS_GRAYSCALE:
-      c_.out_color_space = mode == PixelMode::kGray ? JCS_GRAYSCALE : JCS_RGB;
+      c_.out_color_space = mode == PixelMode::kGray  ? JCS_GRAYSCALE
+                           : mode == PixelMode::kRgb ? JCS_RGB
+                                                     : JCS_EXT_RGBA;
       return {};
     case JCS_RGB:
     case JCS_YCbCr:
-      c_.out_color_space = JCS_RGB;
+      c_.out_color_space = mode == PixelMode::kRgba ? JCS_EXT_RGBA : JCS_RGB;
       return {};
     case JCS_CMYK:
     case JCS_YCCK:
@@ -209,7 +229,10 @@ void Session::start(const ImageRequest& request, Box* decoded) {
 }
 
 void Session::convert(uint8_t* row, int pixels, PixelMode mode) const {
-  if (c_.out_color_space == JCS_CMYK) inverted_cmyk_to_rgb(row, row, pixels);
+  if (c_.out_color_space == JCS_CMYK) {
+    inverted_cmyk_to_rgb(row, row, pixels);
+    if (mode == PixelMode::kRgba) rgb_to_rgba(row, row, pixels);
+  }
   if (mode == PixelMode::kGray && c_.out_color_space != JCS_GRAYSCALE)
     rgb_to_gray(row, row, pixels);
 }
@@ -240,10 +263,7 @@ Status Session::read(const ImageRequest& request, const Box& decoded, ImageSink&
 Status Session::decode(const ImageOptions& options, ImageSink& sink) {
   const ImageInfo info{static_cast<int>(c_.image_width), static_cast<int>(c_.image_height),
                        c_.num_components};
-  const uint64_t pixels = static_cast<uint64_t>(info.width) * static_cast<uint64_t>(info.height);
-  if (pixels > options.max_pixels)
-    return corrupt("JPEG: " + std::to_string(info.width) + " x " + std::to_string(info.height) +
-                   " pixels are more than the limit of " + std::to_string(options.max_pixels));
+  HEADRACE_TRY(check_size("JPEG", info, options));
   HEADRACE_ASSIGN(const ImageRequest request, sink.begin(info));
   const int shrink = request.shrink;
   if (shrink != 1 && shrink != 2 && shrink != 4 && shrink != 8)
@@ -254,9 +274,12 @@ Status Session::decode(const ImageOptions& options, ImageSink& sink) {
   c_.scale_num = 1;
   c_.scale_denom = static_cast<unsigned>(shrink);
   max_scans_ = options.max_scans;
+  strict_ = options.strict;
   Box decoded;
   if (!call([&] { start(request, &decoded); })) return failure();
-  return read(request, decoded, sink);
+  HEADRACE_TRY(read(request, decoded, sink));
+  if (damaged_ && options.damaged != nullptr) ++*options.damaged;
+  return {};
 }
 
 Session& this_thread() {
@@ -287,6 +310,13 @@ Status decode(Bytes bytes, const ImageOptions& options, ImageSink& sink) {
 }  // namespace
 
 extern constinit const ImageCodec jpeg_codec{
-    "jpeg", "JPEG, baseline and progressive; only the crop is decoded", sniff, true, probe, decode};
+    "jpeg",
+    "JPEG, baseline and progressive; only the crop is decoded",
+    "libjpeg-turbo",
+    sniff,
+    true,
+    probe,
+    decode,
+    exif_of_jpeg};
 
 }  // namespace headrace

@@ -208,6 +208,8 @@ EngineStats Engine::Core::stats() const {
   out.pack = packed_.snapshot();
   out.deliver = delivered_.snapshot();
   out.units_reread = units_.reread();
+  for (const SourceWork& source : sources_)
+    for (const auto& decoder : source.decoders) out.damaged += decoder ? decoder->damaged() : 0;
   MutexLock lock(mu_);
   out.memory_used = used_;
   out.memory_peak = peak_;

@@ -77,6 +77,7 @@ struct EngineStats {
   uint64_t memory_used = 0, memory_peak = 0, memory_budget = 0;
   uint64_t batches = 0;
   uint64_t units_reread = 0;
+  uint64_t damaged = 0;            // values that were damaged and taken all the same (strict=False)
   std::vector<std::string> notes;  // what a user should know, once each
 };
 

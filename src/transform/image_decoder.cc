@@ -5,6 +5,7 @@
 #include "transform/image_decoder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "transform/image_run.h"
@@ -39,7 +40,7 @@ class PartOfSlot final : public Slot {
   const MutableBytes part_;
 };
 
-// Immutable, hence thread-safe.
+// Immutable but for a counter, hence thread-safe.
 class ImageDecoder final : public Decoder {
  public:
   explicit ImageDecoder(Program program) : program_(std::move(program)) {}
@@ -53,16 +54,21 @@ class ImageDecoder final : public Decoder {
       HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, draws));
       HEADRACE_TRY(run.take(*picture));
     } else {
-      HEADRACE_ASSIGN(const ImageCodec* codec, find_image_codec(value));
-      HEADRACE_TRY(codec->decode(value, program_.limits, run));
+      HEADRACE_TRY(decode_image(value, options(), run));
     }
     HEADRACE_TRY(run.finish());
     if (program_.joint == Joint::kLeads)
       this_threads_trail() = {own, run.source(), run.result(), run.map()};
     return program_.joint == Joint::kFollows ? check_joint(own, run.source()) : Status();
   }
+  uint64_t damaged() const override { return damaged_; }
 
  private:
+  ImageOptions options() const {
+    ImageOptions out = program_.limits;
+    out.damaged = &damaged_;
+    return out;
+  }
   Key view_key(Key draws, int view) const {
     return draws.with(program_.draw_group).with("view").with(static_cast<uint64_t>(view));
   }
@@ -71,9 +77,9 @@ class ImageDecoder final : public Decoder {
   Result<const SharedPicture*> decoded(Bytes value, Key draws) const {
     SharedPicture& picture = this_threads_picture();
     const SharedPicture::Name name{program_.share, draws, value.data(), value.size(),
-                                   program_.mode};
+                                   program_.mode, program_.limits.strict, program_.limits.orient};
     if (picture.holds(name)) return &picture;
-    HEADRACE_TRY(picture.decode(name, value, program_.limits, [&](Size size) {
+    HEADRACE_TRY(picture.decode(name, value, options(), [&](Size size) {
       return program_.share != 0 ? Box{0, 0, size.width, size.height} : boxes_of_views(size, draws);
     }));
     return &picture;
@@ -111,6 +117,7 @@ class ImageDecoder final : public Decoder {
   }
 
   const Program program_;
+  mutable std::atomic<uint64_t> damaged_{0};
 };
 
 Result<Transform> make_step(const Step& step) {
@@ -138,12 +145,17 @@ Status add_step(const Step& step, Program& program, Size& size, std::string& las
 Status read_options(Params options, Program& program) {
   const std::string mode = options.take_text("mode", "RGB");
   program.fast = options.take_flag("fast", false);
+  program.limits.strict = options.take_flag("strict", true);
+  program.limits.orient = options.take_flag("orient", false);
   const double views = options.take_number("views", 1);
   const double max_pixels =
       options.take_number("max_pixels", static_cast<double>(program.limits.max_pixels));
   HEADRACE_TRY(options.done());
-  if (mode != "RGB" && mode != "L") return invalid("no mode '" + mode + "'; there are RGB, L");
-  program.mode = mode == "RGB" ? PixelMode::kRgb : PixelMode::kGray;
+  if (mode != "RGB" && mode != "L" && mode != "RGBA")
+    return invalid("no mode '" + mode + "'; there are RGB, L, RGBA");
+  program.mode = mode == "RGB" ? PixelMode::kRgb
+                 : mode == "L" ? PixelMode::kGray
+                               : PixelMode::kRgba;
   if (!(max_pixels >= 1 && max_pixels <= 0x1.0p40))
     return invalid("parameter 'max_pixels' must be from 1 to 2^40");
   program.limits.max_pixels = static_cast<uint64_t>(max_pixels);

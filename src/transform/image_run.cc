@@ -47,7 +47,7 @@ ImageRun::ImageRun(const Program& program, Key draws, Slot& slot)
 Result<ImageRequest> ImageRun::begin(const ImageInfo& info) {
   source_ = {info.width, info.height};
   const View view = next_leg(source_);
-  const int shrink = program_.fast ? shrink_for(view) : 1;
+  const int shrink = program_.fast && info.can_shrink ? shrink_for(view) : 1;
   HEADRACE_ASSIGN(const Box region, open_leg(view, shrink));
   return ImageRequest{region, program_.mode, shrink};
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "codec/pixels.h"
+
 namespace headrace {
 namespace {
 
@@ -68,6 +70,7 @@ void Resampler::reserve() {
   ring_stride_ = down_first_ ? aligned(source * channels() + kRowSlack) : plane_ * channels();
   ring_rows_ = 2 * down_.pairs() + kTogether;
   ring_.resize(static_cast<size_t>(ring_rows_) * ring_stride_);
+  if (premultiplied_) alpha_rows_.resize(kTogether * (4 * source + kRowSlack));
   if (down_first_) tall_.resize(kTogether * ring_stride_);
   lines_.resize(kTogether * wide_ * channels());
   std::memset(lines_.data(), 0, lines_.size());
@@ -81,8 +84,10 @@ Box Resampler::begin(const View& view, int shrink, int channels, const Store& st
   result_ = view.result();
   channels_ = channels;
   out_ = out.data();
-  direct_ = store.dtype == DType::kU8 && store.layout == Layout::kNCHW && !down_first_ &&
-            content_.width == result_.width;
+  premultiplied_ =
+      channels == 4 && view.filter != Filter::kNearest && !(across_.is_copy() && down_.is_copy());
+  direct_ = !premultiplied_ && store.dtype == DType::kU8 && store.layout == Layout::kNCHW &&
+            !down_first_ && content_.width == result_.width;
   reserve();
   taken_ = made_ = 0;
   for (int y = 0; y < content_.y; ++y) store_line(0, y);
@@ -107,10 +112,16 @@ void Resampler::go_across(const AcrossRow* group, int count, size_t plane) {
 
 void Resampler::take(const uint8_t* row, size_t stride, int count) {
   AcrossRow group[kTogether];
-  for (int r = 0; r < count; ++r)
+  const size_t pixels = static_cast<size_t>(across_.high() - across_.low());
+  for (int r = 0; r < count; ++r) {
     group[r] = {row + static_cast<size_t>(r) * stride, ring_row(taken_ + r)};
+    if (!premultiplied_) continue;
+    uint8_t* to = bytes_of(alpha_rows_) + static_cast<size_t>(r) * (4 * pixels + kRowSlack);
+    premultiply(group[r].in, to, pixels);
+    group[r].in = to;
+  }
   if (down_first_) {
-    const size_t bytes = static_cast<size_t>(across_.high() - across_.low()) * channels();
+    const size_t bytes = pixels * channels();
     for (int r = 0; r < count; ++r) std::memcpy(group[r].out, group[r].in, bytes);
   } else {
     go_across(group, count, plane_);
@@ -153,7 +164,9 @@ void Resampler::finish_row(int y) {
     else
       kernels_.down(pointers_.data(), c * plane_, down_.weights(y), pairs, width, to);
   }
-  if (!direct_) store_line(0, content_.y + y);
+  if (direct_) return;
+  finish_line(0);
+  store_line(0, content_.y + y);
 }
 
 // Down first: content row y waits until the horizontal pass has a group.
@@ -166,7 +179,15 @@ void Resampler::add_tall(int y) {
   AcrossRow group[kTogether];
   for (int r = 0; r < waiting; ++r) group[r] = {tall(r), line(r) + content_.x};
   go_across(group, waiting, wide_);
-  for (int r = 0; r < waiting; ++r) store_line(r, content_.y + y + 1 - waiting + r);
+  for (int r = 0; r < waiting; ++r) {
+    finish_line(r);
+    store_line(r, content_.y + y + 1 - waiting + r);
+  }
+}
+
+void Resampler::finish_line(int i) {
+  if (premultiplied_)
+    unpremultiply_planes(line(i) + content_.x, wide_, static_cast<size_t>(content_.width));
 }
 
 // Writes a line as row y of the result.

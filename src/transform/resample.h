@@ -46,6 +46,7 @@ class Resampler {
   void point_at_taps(int y);
   void finish_row(int y);
   void add_tall(int y);
+  void finish_line(int line);
   void store_line(int line, int y);
 
   uint8_t* ring_row(int y) {
@@ -66,16 +67,18 @@ class Resampler {
   std::byte* out_ = nullptr;
   bool reverse_ = false;
   bool down_first_ = false;
-  bool direct_ = false;  // the vertical pass writes into the slot
-  size_t plane_ = 0;     // bytes of one channel of a planar ring row, with slack
-  size_t wide_ = 0;      // likewise of a line
+  bool premultiplied_ = false;  // RGBA: colours are weighed by their alpha, as Pillow does
+  bool direct_ = false;         // the vertical pass writes into the slot
+  size_t plane_ = 0;            // bytes of one channel of a planar ring row, with slack
+  size_t wide_ = 0;             // likewise of a line
   size_t ring_stride_ = 0;
   int ring_rows_ = 0;
   int taken_ = 0;  // source rows in the ring so far
   int made_ = 0;   // content rows made so far
   Buffer ring_;
-  Buffer lines_;  // finished rows of the result, planar, padding included
-  Buffer tall_;   // down first: rows that wait for the horizontal pass
+  Buffer lines_;       // finished rows of the result, planar, padding included
+  Buffer alpha_rows_;  // source rows, premultiplied
+  Buffer tall_;        // down first: rows that wait for the horizontal pass
   std::vector<const uint8_t*> pointers_;
 };
 

@@ -39,9 +39,8 @@ class SharedPicture::Capture final : public ImageSink {
 Status SharedPicture::decode(const Name& name, Bytes value, const ImageOptions& options,
                              const std::function<Box(Size)>& wanted) {
   name_ = {};
-  HEADRACE_ASSIGN(const ImageCodec* codec, find_image_codec(value));
   Capture capture(*this, name.mode, wanted);
-  HEADRACE_TRY(codec->decode(value, options, capture));
+  HEADRACE_TRY(decode_image(value, options, capture));
   if (filled_ != region_.height) return internal("the codec gave fewer rows than were wanted");
   name_ = name;
   return {};

@@ -23,6 +23,8 @@ class SharedPicture {
     const std::byte* data = nullptr;
     size_t bytes = 0;
     PixelMode mode = PixelMode::kRgb;
+    bool strict = true;
+    bool orient = false;
     bool operator==(const Name&) const = default;
   };
 

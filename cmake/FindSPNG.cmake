@@ -1,0 +1,11 @@
+# libspng, and zlib, which it stands on and whose crc32 we call.  Gives SPNG_FOUND and SPNG::SPNG.
+find_path(SPNG_INCLUDE_DIR NAMES spng.h)
+find_library(SPNG_LIBRARY NAMES spng)
+find_package(ZLIB QUIET)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(SPNG REQUIRED_VARS SPNG_LIBRARY SPNG_INCLUDE_DIR ZLIB_FOUND)
+if(SPNG_FOUND AND NOT TARGET SPNG::SPNG)
+  add_library(SPNG::SPNG INTERFACE IMPORTED)
+  target_include_directories(SPNG::SPNG INTERFACE "${SPNG_INCLUDE_DIR}")
+  target_link_libraries(SPNG::SPNG INTERFACE "${SPNG_LIBRARY}" ZLIB::ZLIB)
+endif()

@@ -1,0 +1,11 @@
+# libwebp and libwebpdemux, which come together.  Gives WEBP_FOUND and WEBP::WEBP.
+find_path(WEBP_INCLUDE_DIR NAMES webp/demux.h)
+find_library(WEBP_LIBRARY NAMES webp)
+find_library(WEBP_DEMUX_LIBRARY NAMES webpdemux)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(WEBP REQUIRED_VARS WEBP_LIBRARY WEBP_DEMUX_LIBRARY WEBP_INCLUDE_DIR)
+if(WEBP_FOUND AND NOT TARGET WEBP::WEBP)
+  add_library(WEBP::WEBP INTERFACE IMPORTED)
+  target_include_directories(WEBP::WEBP INTERFACE "${WEBP_INCLUDE_DIR}")
+  target_link_libraries(WEBP::WEBP INTERFACE "${WEBP_DEMUX_LIBRARY}" "${WEBP_LIBRARY}")
+endif()

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures that only Pillow opens: TIFF, BMP, GIF and the like. Called by the engine, under the GIL."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from .dataset import tell_once
+from .errors import DataError, Unsupported
+
+
+def open(data: bytes, kind: str, orient: bool) -> Any:
+    """The picture, its header read; of an animation or a stack the first frame."""
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise Unsupported(
+            f"a {kind} picture: headrace reads these through Pillow, which is not installed (pip install pillow)"
+        ) from None
+    tell_once(
+        f"{kind} pictures are decoded by Pillow, one at a time under the GIL, which is slow; "
+        "JPEG, PNG and WebP are decoded by headrace's threads"
+    )
+    try:
+        image = Image.open(io.BytesIO(data))
+        return ImageOps.exif_transpose(image) if orient else image
+    except MemoryError:
+        raise
+    except Image.UnidentifiedImageError:
+        raise DataError(f"{kind}: Pillow cannot identify the picture") from None
+    except Exception as e:  # Pillow's plugins raise whatever they meet
+        raise DataError(f"{kind}: {_words(e)}") from None
+
+
+def pixels(image: Any, mode: str, x: int, y: int, width: int, height: int) -> bytes:
+    """A part of the picture as ``mode``, row by row."""
+    try:
+        return image.convert(mode).crop((x, y, x + width, y + height)).tobytes()
+    except MemoryError:
+        raise
+    except Exception as e:
+        raise DataError(f"{image.format or 'picture'}: {_words(e)}") from None
+
+
+def _words(e: Exception) -> str:
+    return " ".join(str(e).split()) or type(e).__name__
