@@ -20,6 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/pixels"
 PARTS = ("transform", "codec", "base")
 DTYPES = {"u8": (0, np.uint8), "f16": (8, np.float16), "bf16": (9, np.uint16), "f32": (10, np.float32)}
+LIBRARIES = ("-ljpeg", "-lspng", "-lz", "-lwebpdemux", "-lwebp", "-lhwy", "-lfmt")
+CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}
 FILTERS = {"nearest": 0, "bilinear": 1, "bicubic": 2}
 
 
@@ -41,7 +43,7 @@ def _compile(source: pathlib.Path) -> str:
 
 def _tables() -> None:
     """What CMake makes of the tables: rows without the libraries they need."""
-    for table in ("codec/codecs.inc", "transform/transforms.inc"):
+    for table in ("codec/codecs.inc", "codec/encoders.inc", "transform/transforms.inc"):
         rows = [r for r in (ROOT / "src" / table).read_text().splitlines() if r.startswith("HEADRACE")]
         path = FOLDER / "generated" / table
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +65,7 @@ def _build() -> pathlib.Path:
     library = FOLDER / f"libpixels-{digest}.so"
     if not library.exists():
         _tables()
-        command = ["c++", "-shared", "-o", str(library), _compile(ours), *_objects(), "-ljpeg", "-lhwy", "-lfmt"]
+        command = ["c++", "-shared", "-o", str(library), _compile(ours), *_objects(), *LIBRARIES]
         subprocess.run(command, check=True)
     return library
 
@@ -99,7 +101,7 @@ def probe(data: bytes) -> tuple[int, int, int]:
 
 
 def decode(data: bytes, box=None, mode: str = "RGB", shrink: int = 1) -> np.ndarray:
-    channels = 3 if mode == "RGB" else 1
+    channels = CHANNELS[mode]
     if box is None:
         w, h, _ = probe(data)
         box = (0, 0, -(-w // shrink), -(-h // shrink))
@@ -110,6 +112,22 @@ def decode(data: bytes, box=None, mode: str = "RGB", shrink: int = 1) -> np.ndar
         )
     )
     return out
+
+
+def encode(name: str, picture: np.ndarray, quality: int = 90, lossless: bool = False) -> bytes:
+    """encode_jpeg and the like, of rows that lie apart."""
+    height, width, channels = picture.shape
+    apart = np.zeros((height, width * channels + 5), np.uint8)
+    apart[:, : width * channels] = picture.reshape(height, -1)
+    out = np.empty(2 * picture.size + 65536, np.uint8)
+    size = ctypes.c_size_t(out.nbytes)
+    _check(
+        _lib.hr_encode(
+            name.encode(), apart.ctypes.data_as(ctypes.c_void_p), width, height, channels, ctypes.c_size_t(apart.shape[1]), quality,
+            int(lossless), out.ctypes.data_as(ctypes.c_void_p), ctypes.byref(size),
+        )
+    )  # fmt: skip
+    return out[: size.value].tobytes()
 
 
 def draw_crops(width: int, height: int, n: int, seed: int) -> np.ndarray:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "codec/encode.h"
 #include "codec/image.h"
 #include "transform/program.h"
 #include "transform/resample.h"
@@ -111,6 +112,19 @@ EXPORT int hr_decode(const std::byte* data, size_t n, const int* box, int channe
   if (!codec.ok()) return report(codec.status());
   CopySink sink({{box[0], box[1], box[2], box[3]}, static_cast<PixelMode>(channels), shrink}, out);
   return report(codec.value()->decode({data, n}, {}, sink));
+}
+
+EXPORT int hr_encode(const char* name, const uint8_t* pixels, int width, int height, int channels,
+                     size_t stride, int quality, int lossless, std::byte* out, size_t* size) {
+  auto encoder = find_image_encoder(name);
+  if (!encoder.ok()) return report(encoder.status());
+  auto file = encoder.value()->encode(
+      {pixels, width, height, static_cast<PixelMode>(channels), stride}, {quality, lossless != 0});
+  if (!file.ok()) return report(file.status());
+  if (file.value().size() > *size) return report(internal("no room"));
+  std::memcpy(out, file.value().data(), file.value().size());
+  *size = file.value().size();
+  return report({});
 }
 
 // box, size, window: x y w h | w h | x y w h.

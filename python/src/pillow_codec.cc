@@ -4,7 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstring>
-#include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "base/buffer.h"
@@ -113,9 +113,13 @@ Status decode(Bytes bytes, const ImageOptions& options, ImageSink& sink) {
 }  // namespace
 
 constinit const ImageCodec pillow_codec{
-    "other",  "TIFF, BMP, GIF and what else Pillow opens; slow, one at a time",
-    "Pillow", sniff,
-    false,    probe,
-    decode,   nullptr};
+    .name = "other",
+    .doc = "TIFF, BMP, GIF and what else Pillow opens; slow, one at a time",
+    .library = "Pillow",
+    .sniff = sniff,
+    .probe = probe,
+    .decode = decode,
+    .exif = nullptr,
+};
 
 }  // namespace headrace::py

@@ -26,7 +26,8 @@ namespace headrace {
 struct ImageInfo {
   int width = 0;
   int height = 0;
-  int channels = 0;  // as stored: 1 gray, 2 gray with alpha, 3 colour, 4 CMYK or alpha
+  int channels = 0;         // as stored: 1 gray, 2 gray with alpha, 3 colour, 4 CMYK or alpha
+  bool can_shrink = false;  // ImageRequest::shrink may be more than 1
 };
 
 struct Box {
@@ -87,7 +88,6 @@ struct ImageCodec {
   std::string_view doc;
   std::string_view library;
   bool (*sniff)(Bytes head);  // by the first 16 bytes
-  bool can_shrink;            // takes ImageRequest::shrink beyond 1
   Result<ImageInfo> (*probe)(Bytes bytes);
   Status (*decode)(Bytes bytes, const ImageOptions& options, ImageSink& sink);
   // Its EXIF, from the TIFF header on; empty where there is none or it is damaged.  Null: the codec

@@ -79,6 +79,10 @@ class Session {
     f();
     return true;
   }
+  ImageInfo info() const {
+    return {static_cast<int>(c_.image_width), static_cast<int>(c_.image_height), c_.num_components,
+            true};
+  }
   [[noreturn]] void fail(std::string_view text);
   void create();
   Status failure();
@@ -189,20 +193,18 @@ Result<ImageInfo> Session::open(Bytes bytes) {
   errors_.msg_code = 0;
   max_scans_ = 1;  // the header lies before the first
   if (!call([this] { jpeg_read_header(&c_, TRUE); })) return failure();
-  return ImageInfo{static_cast<int>(c_.image_width), static_cast<int>(c_.image_height),
-                   c_.num_components};
+  return info();
 }
 
 Status Session::choose_output(PixelMode mode) {
+  const J_COLOR_SPACE colours = mode == PixelMode::kRgba ? JCS_EXT_RGBA : JCS_RGB;
   switch (c_.jpeg_color_space) {
     case JCS_GRAYSCALE:
-      c_.out_color_space = mode == PixelMode::kGray  ? JCS_GRAYSCALE
-                           : mode == PixelMode::kRgb ? JCS_RGB
-                                                     : JCS_EXT_RGBA;
+      if (mode != PixelMode::kGray) c_.out_color_space = colours;
       return {};
     case JCS_RGB:
     case JCS_YCbCr:
-      c_.out_color_space = mode == PixelMode::kRgba ? JCS_EXT_RGBA : JCS_RGB;
+      c_.out_color_space = colours;
       return {};
     case JCS_CMYK:
     case JCS_YCCK:
@@ -261,14 +263,12 @@ Status Session::read(const ImageRequest& request, const Box& decoded, ImageSink&
 }
 
 Status Session::decode(const ImageOptions& options, ImageSink& sink) {
-  const ImageInfo info{static_cast<int>(c_.image_width), static_cast<int>(c_.image_height),
-                       c_.num_components};
-  HEADRACE_TRY(check_size("JPEG", info, options));
-  HEADRACE_ASSIGN(const ImageRequest request, sink.begin(info));
+  HEADRACE_TRY(check_size("JPEG", info(), options));
+  HEADRACE_ASSIGN(const ImageRequest request, sink.begin(info()));
   const int shrink = request.shrink;
   if (shrink != 1 && shrink != 2 && shrink != 4 && shrink != 8)
     return internal("JPEG: shrink is 1, 2, 4 or 8");
-  if (!contains(round_up(info.width, shrink), round_up(info.height, shrink), request.region))
+  if (!contains(round_up(info().width, shrink), round_up(info().height, shrink), request.region))
     return internal("JPEG: the region lies outside the picture");
   HEADRACE_TRY(choose_output(request.mode));
   c_.scale_num = 1;
@@ -310,13 +310,13 @@ Status decode(Bytes bytes, const ImageOptions& options, ImageSink& sink) {
 }  // namespace
 
 extern constinit const ImageCodec jpeg_codec{
-    "jpeg",
-    "JPEG, baseline and progressive; only the crop is decoded",
-    "libjpeg-turbo",
-    sniff,
-    true,
-    probe,
-    decode,
-    exif_of_jpeg};
+    .name = "jpeg",
+    .doc = "JPEG, baseline and progressive; only the crop is decoded",
+    .library = "libjpeg-turbo",
+    .sniff = sniff,
+    .probe = probe,
+    .decode = decode,
+    .exif = exif_of_jpeg,
+};
 
 }  // namespace headrace

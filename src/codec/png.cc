@@ -231,9 +231,13 @@ Status decode(Bytes bytes, const ImageOptions& options, ImageSink& sink) {
 }  // namespace
 
 extern constinit const ImageCodec png_codec{
-    "png",     "PNG, 1 to 16 bits, palettes, alpha, interlaced; not decoded below the crop",
-    "libspng", sniff,
-    false,     probe,
-    decode,    exif};
+    .name = "png",
+    .doc = "PNG, 1 to 16 bits, palettes, alpha, interlaced; not decoded below the crop",
+    .library = "libspng",
+    .sniff = sniff,
+    .probe = probe,
+    .decode = decode,
+    .exif = exif,
+};
 
 }  // namespace headrace

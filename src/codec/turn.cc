@@ -15,6 +15,7 @@ Box transposed(const Box& b) {
 
 Result<ImageRequest> Turner::begin(const ImageInfo& stored) {
   ImageInfo info = stored;
+  info.can_shrink = false;  // pixels at the right and lower edges stand for less than they should
   if (how_.transpose) std::swap(info.width, info.height);
   HEADRACE_ASSIGN(upright_, sink_.begin(info));
   const int shrink = upright_.shrink;

@@ -210,9 +210,13 @@ Bytes exif(Bytes bytes) {
 }  // namespace
 
 extern constinit const ImageCodec webp_codec{
-    "webp",    "WebP, lossy, lossless, alpha; the first frame of an animation",
-    "libwebp", sniff,
-    false,     probe,
-    decode,    exif};
+    .name = "webp",
+    .doc = "WebP, lossy, lossless, alpha; the first frame of an animation",
+    .library = "libwebp",
+    .sniff = sniff,
+    .probe = probe,
+    .decode = decode,
+    .exif = exif,
+};
 
 }  // namespace headrace

@@ -70,7 +70,7 @@ TEST(ProgramTest, OptionsAreChecked) {
   EXPECT_EQ(error(spec), "field 'image': no mode 'CMYK'; there are RGB, L");
   spec.options = Params({{"fats", true}});
   EXPECT_EQ(error(spec),
-            "field 'image': unknown parameter 'fats'; it takes mode, fast, views, max_pixels");
+            "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, views, max_pixels");
 }
 
 TEST(ProgramTest, OtherFieldsTakeNoSteps) {
