@@ -305,7 +305,7 @@ CASES: dict[str, list[Case]] = {
         Case("normalized pictures as u8", USAGE, lambda p: image(p, lambda i: i.resize((8, 8)).normalize(hr.IMAGENET).cast("u8")), "f16, bf16 or f32"),
         Case("an unknown type", USAGE, lambda p: image(p, lambda i: i.resize((8, 8)).cast("int8")), "one of those named"),
         Case("an unknown layout", USAGE, lambda p: image(p, lambda i: i.resize((8, 8)).layout("CHW")), "one of those named"),
-        Case("an unknown mode", USAGE, lambda p: p.loader(fields={"image": hr.image("jpg", mode="RGBA")}), "one of those named"),
+        Case("an unknown mode", USAGE, lambda p: p.loader(fields={"image": hr.image("jpg", mode="CMYK")}), "one of those named"),
         Case("a crop after `normalize`", USAGE, lambda p: image(p, lambda i: i.normalize(hr.IMAGENET).center_crop(8)), "geometry first"),
         Case("pictures of different sizes in one batch", USAGE, lambda p: image(p, lambda i: i.resize(8)), "one of the ways named"),
         Case("a picture of a number", USAGE, lambda p: p.loader(fields={"image": hr.image("cls")}), '`hr.scalar("cls")`'),

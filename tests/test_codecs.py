@@ -53,7 +53,9 @@ def chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def make_png(width: int, height: int, depth: int, colour: int, rows: list[bytes], before: bytes = b"", interlace: int = 0) -> bytes:
+def make_png(
+    width: int, height: int, depth: int, colour: int, rows: list[bytes], before: bytes = b"", interlace: int = 0
+) -> bytes:
     """By hand: Pillow writes neither 16-bit colours nor interlaced pictures."""
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlace)
     data = zlib.compress(b"".join(b"\0" + row for row in rows))
@@ -134,7 +136,11 @@ def test_every_png_and_every_crop_is_pillows(name: str, interlace: bool) -> None
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
 def test_pngs_that_pillow_writes(mode: str) -> None:
     for i, size in enumerate(SIZES):
-        image = make_picture(i, size, mode) if mode != "I;16" else Image.fromarray(np.arange(size[0] * size[1], dtype=np.uint16).reshape(size[::-1]))
+        image = (
+            make_picture(i, size, mode)
+            if mode != "I;16"
+            else Image.fromarray(np.arange(size[0] * size[1], dtype=np.uint16).reshape(size[::-1]))
+        )
         for options in ({}, {"optimize": True}):
             data = save(image, "PNG", **options)
             check_all_of(data, {m: by_pillow(data, m) for m in MODES}, crops=4, seed=i)
@@ -144,7 +150,9 @@ def test_the_transparent_colour_of_a_png_becomes_alpha() -> None:
     rng = np.random.default_rng(3)
     for depth, colour, channels in ((8, 0, 1), (8, 2, 3), (1, 0, 1)):
         samples = rng.integers(0, min(3, 1 << depth), (9, 11, channels))
-        data = make_png(11, 9, depth, colour, packed(samples, depth), chunk(b"tRNS", struct.pack(f">{channels}H", *[1] * channels)))
+        data = make_png(
+            11, 9, depth, colour, packed(samples, depth), chunk(b"tRNS", struct.pack(f">{channels}H", *[1] * channels))
+        )
         check_all_of(data, {mode: by_pillow(data, mode) for mode in MODES})
 
 
@@ -160,7 +168,9 @@ def test_the_transparent_colour_is_compared_at_its_own_depth(depth: int, colour:
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
-@pytest.mark.parametrize("options", [{"quality": 80}, {"quality": 30}, {"lossless": True}, {"lossless": True, "exact": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"quality": 80}, {"quality": 30}, {"lossless": True}, {"lossless": True, "exact": True}], ids=str
+)
 def test_every_webp_and_every_crop_is_pillows(mode: str, options: dict[str, Any]) -> None:
     for i, size in enumerate([*SIZES, (300, 211)]):
         data = save(make_picture(i, size, mode), "WEBP", **options)
@@ -219,7 +229,9 @@ def test_alpha_is_resized_as_pillow_does_it(name: str) -> None:
         picture = np.asarray(make_picture(i, size, "RGBA"))
         flip = i % 2 == 1
         want = np.asarray(Image.fromarray(picture).resize(out, FILTERS[name]))
-        got = pixels.resample(picture, (0, 0, *size), out, name, flip=flip, layout=("NHWC", "NCHW")[i % 3 == 0], scalar=i % 7 == 0)
+        got = pixels.resample(
+            picture, (0, 0, *size), out, name, flip=flip, layout=("NHWC", "NCHW")[i % 3 == 0], scalar=i % 7 == 0
+        )
         got = got.transpose(1, 2, 0) if i % 3 == 0 else got
         assert (got == (want[:, ::-1] if flip else want)).all(), (size, out)
 
@@ -354,7 +366,9 @@ def test_pillow_is_imported_with_the_first_such_picture(hide: bool, tmp_path: pa
 
 def test_threads_of_a_loader_take_turns_with_pillow(tmp_path: pathlib.Path) -> None:
     images = [make_picture(i, (50, 40)) for i in range(24)]
-    tar = write_tar(tmp_path / "x.tar", [(f"{i:02d}.img", save(image, ("TIFF", "PNG", "BMP")[i % 3])) for i, image in enumerate(images)])
+    tar = write_tar(
+        tmp_path / "x.tar", [(f"{i:02d}.img", save(image, ("TIFF", "PNG", "BMP")[i % 3])) for i, image in enumerate(images)]
+    )
     with hr.Loader(tar, 8, {"x": hr.image("img").layout("NHWC").list()}, shuffle=False, threads=4, output="numpy") as loader:
         got = [a for b in loader for a in b["x"]]
     for a, image in zip(got, images):

@@ -9,6 +9,9 @@ from typing import Any
 from .dataset import tell_once
 from .errors import DataError, Unsupported
 
+#: Kinds that Pillow does not open by itself, and what to do.
+PLUGINS = {"HEIC": "pip install pillow-heif, and register it", "JPEG XL": "pip install pillow-jxl-plugin, and import it"}
+
 
 def open(data: bytes, kind: str, orient: bool) -> Any:
     """The picture, its header read; of an animation or a stack the first frame."""
@@ -28,6 +31,8 @@ def open(data: bytes, kind: str, orient: bool) -> Any:
     except MemoryError:
         raise
     except Image.UnidentifiedImageError:
+        if kind in PLUGINS:
+            raise Unsupported(f"a {kind} picture: Pillow reads these with a plugin alone ({PLUGINS[kind]})") from None
         raise DataError(f"{kind}: Pillow cannot identify the picture") from None
     except Exception as e:  # Pillow's plugins raise whatever they meet
         raise DataError(f"{kind}: {_words(e)}") from None

@@ -92,5 +92,11 @@ def doctor() -> list[tuple[str, bool, str]]:
         ("ml_dtypes", "bfloat16 in NumPy"),
     ):
         there = importlib.util.find_spec(name) is not None
-        out.append((name, there or name != "numpy", purpose if there else f"{purpose}: not installed (pip install {'pillow' if name == 'PIL' else name})"))
+        out.append(
+            (
+                name,
+                there or name != "numpy",
+                purpose if there else f"{purpose}: not installed (pip install {'pillow' if name == 'PIL' else name})",
+            )
+        )
     return out

@@ -179,6 +179,8 @@ Status Session::failure() {
   const JOCTET* next = source_.next_input_byte;
   const bool within = next >= begin_ && next <= begin_ + size_;
   if (errors_.msg_code == JERR_OUT_OF_MEMORY) return exhausted("JPEG: out of memory");
+  if (errors_.msg_code == JERR_BAD_PRECISION || errors_.msg_code == JERR_SOF_UNSUPPORTED)
+    return unsupported(std::string("JPEG: ") + text_.data());
   return corrupt(std::string("JPEG: ") + text_.data())
       .at(within ? static_cast<uint64_t>(next - begin_) : size_);
 }
