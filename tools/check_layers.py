@@ -18,7 +18,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'#include "([a-z_]+)/')
 # Which files under src/ may include what is not ours.
 WRAPPED = {
-    "jpeglib.h": re.compile(r"codec/jpeg(\.cc|_fixture\.h)"),
+    "jpeglib.h": re.compile(r"codec/(jpeg\.cc|jpeg_fixture\.h|encode_jpeg\.cc)"),
+    "spng.h": re.compile(r"codec/(png|encode_png)\.cc"),
+    "zlib.h": re.compile(r"codec/png\.cc"),
+    "webp/": re.compile(r"codec/(webp|encode_webp)\.cc"),
     "hwy/": re.compile(r"transform/(kernels_[a-z]+\.cc|sums-inl\.h)"),
     "Python.h": re.compile(r"(?!)"),
     "nanobind/": re.compile(r"(?!)"),
