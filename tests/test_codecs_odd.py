@@ -23,6 +23,7 @@ from typing import Any, Optional
 import headrace as hr
 import numpy as np
 import pytest
+from headrace.verify import verify
 from PIL import Image
 from support import write_tar
 from test_codecs import MODES, chunk, kind_of_png, make_picture, make_png, packed, save
@@ -320,6 +321,14 @@ def test_not_strict_takes_a_jpeg_as_far_as_it_goes(name: str, tmp_path: pathlib.
         if percent > 95 and name != "progressive JPEG":
             assert (got[:24] == whole[:24]).all()
     assert decoded > 40
+
+
+def test_verify_names_damaged_pictures_of_every_kind(tmp_path: pathlib.Path) -> None:
+    pictures = {"jpg": JPEG, "png": PNG, "webp": WEBP}
+    members = [(f"{n}.{name}", data[: len(data) // (1 + n)]) for n in range(2) for name, data in pictures.items()]
+    found = verify(str(write_tar(tmp_path / "x.tar", members)))
+    assert (found.samples, found.pictures, found.bad_samples) == (2, 3, 1)
+    assert sorted(b.field for b in found.bad) == sorted(pictures)
 
 
 def test_the_table_has_no_other_rows() -> None:

@@ -88,11 +88,6 @@ class Verified:
         return None
 
 
-def _is_foreign(picture: bytes) -> bool:
-    """A picture by its first bytes, though not one that could be decoded: no fault of the data."""
-    return picture.startswith((b"\x89PNG\r\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")) or picture[8:12] in (b"WEBP", b"avif")
-
-
 class _Reader:
     """One data set seen in several ways. Thread-safe, as data sets are."""
 
@@ -128,11 +123,10 @@ class _Reader:
             try:
                 self.alone[name][i]
                 out.pictures += name in self.names
+            except hr.Unsupported:  # no fault of the data
+                out.undecoded[name] += 1
             except hr.Error as e:
-                if name in self.names and _is_foreign(there[name]):
-                    out.undecoded[name] += 1
-                else:
-                    found.append(Bad(i, self.raw.key(i), name, str(e)))
+                found.append(Bad(i, self.raw.key(i), name, str(e)))
         out.bad_samples += bool(found)
         out.bad.extend(found)
 
