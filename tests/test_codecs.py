@@ -386,6 +386,8 @@ def test_the_size_is_in_the_header(format: str) -> None:
         assert hr.image_size(data[:64]) == (123, 45)
     with pytest.raises(hr.DataError):
         hr.image_size(data[:5])
+    with pytest.raises(hr.UsageError, match="not int"):
+        hr.image_size(5)  # type: ignore[arg-type]
     with pytest.raises(hr.DataError, match="not a picture"):
         hr.image_size(b"hello")
 

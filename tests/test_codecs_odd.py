@@ -412,6 +412,7 @@ What holds for all of them:
   pictures as far as they go and counts them in `loader.stats()["damaged"]`.
 - Damage below the part of the picture that is asked for may stay unnoticed, since it is not decoded (JPEG, WebP).
 - `hr.DataError` is what `bad_samples="replace"` replaces; `hr.Unsupported` always reaches you.
+- Orientation (`orient=True`) is read from the EXIF block of JPEG, PNG (`eXIf`) and WebP, nowhere else; without sense, it is upright.
 - What headrace does not decode itself goes through Pillow, where that is installed: one picture at a time, under the GIL. It
   says so once.
 """

@@ -39,6 +39,10 @@ def formats() -> str:
     mark = {True: "✓", False: "–"}
     for f in hr.formats():
         lines.append(f"| {f['name']} | {mark[f['read']]} | {mark[f['write']]} | {mark[f['checksum']]} | {f['doc']} |")
+    lines += ["", "Pictures, by their bytes and never by their names; `docs/odd_files.md` says what becomes of odd ones:", ""]
+    lines += ["| picture | decoded | encoded | by | what |", "|---|---|---|---|---|"]
+    for name, doc, library, encodes in hr._core.image_codecs():
+        lines.append(f"| {name} | ✓ | {mark[encodes]} | {library} | {doc} |")
     return "\n".join(lines) + "\n"
 
 

@@ -355,7 +355,10 @@ class Loader:
     # -- insight --------------------------------------------------------------------------------
 
     def stats(self) -> dict[str, Any]:
-        """Counters per stage (items, bytes, seconds busy and waiting), memory, bad samples."""
+        """Counters per stage (items, bytes, seconds busy and waiting), memory, bad samples.
+
+        ``"damaged"``: pictures that were damaged and taken all the same, because of ``strict=False``.
+        """
         self._alive()
         out = self._core.stats()
         batches, waited, outside = self._consumed

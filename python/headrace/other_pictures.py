@@ -21,12 +21,12 @@ def open(data: bytes, kind: str, orient: bool) -> Any:
         raise Unsupported(
             f"a {kind} picture: headrace reads these through Pillow, which is not installed (pip install pillow)"
         ) from None
-    tell_once(
-        f"{kind} pictures are decoded by Pillow, one at a time under the GIL, which is slow; "
-        "JPEG, PNG and WebP are decoded by headrace's threads"
-    )
     try:
         image = Image.open(io.BytesIO(data))
+        tell_once(
+            f"{kind} pictures are decoded by Pillow, one at a time under the GIL, which is slow; "
+            "JPEG, PNG and WebP are decoded by headrace's threads"
+        )
         return ImageOps.exif_transpose(image) if orient else image
     except MemoryError:
         raise

@@ -9,6 +9,7 @@ from typing import Any
 from . import _core
 from .checks import byte_count, path, whole
 from .dataset import Dataset, open_source, urls_of
+from .errors import UsageError
 
 Progress = Callable[..., None]
 
@@ -20,6 +21,8 @@ def formats() -> list[dict[str, Any]]:
 
 def image_size(data: bytes) -> tuple[int, int]:
     """(width, height) of a picture, from its header alone; as stored, whatever its EXIF says."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise UsageError(f"image_size takes the bytes of a picture, not {type(data).__name__}")
     return _core.image_size(bytes(data))
 
 

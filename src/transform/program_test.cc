@@ -67,7 +67,7 @@ TEST(ProgramTest, MistakesNameTheFieldAndTheStep) {
 TEST(ProgramTest, OptionsAreChecked) {
   FieldSpec spec = image({});
   spec.options = Params({{"mode", std::string("CMYK")}});
-  EXPECT_EQ(error(spec), "field 'image': no mode 'CMYK'; there are RGB, L");
+  EXPECT_EQ(error(spec), "field 'image': no mode 'CMYK'; there are RGB, L, RGBA");
   spec.options = Params({{"fats", true}});
   EXPECT_EQ(error(spec),
             "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, views, max_pixels");
