@@ -21,7 +21,7 @@ FOLDER = ROOT / "build/pixels"
 PARTS = ("transform", "codec", "base")
 DTYPES = {"u8": (0, np.uint8), "f16": (8, np.float16), "bf16": (9, np.uint16), "f32": (10, np.float32)}
 LIBRARIES = ("-ljpeg", "-lspng", "-lz", "-lwebpdemux", "-lwebp", "-lhwy", "-lfmt")
-CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}
+CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4, "P": 9}  # PixelMode; the lower three bits are the channels
 FILTERS = {"nearest": 0, "bilinear": 1, "bicubic": 2}
 
 
@@ -105,7 +105,7 @@ def decode(data: bytes, box=None, mode: str = "RGB", shrink: int = 1) -> np.ndar
     if box is None:
         w, h, _ = probe(data)
         box = (0, 0, -(-w // shrink), -(-h // shrink))
-    out = np.empty((box[3], box[2], channels), np.uint8)
+    out = np.empty((box[3], box[2], channels & 7), np.uint8)
     _check(
         _lib.hr_decode(
             data, ctypes.c_size_t(len(data)), (ctypes.c_int * 4)(*box), channels, shrink, out.ctypes.data_as(ctypes.c_void_p)

@@ -213,6 +213,49 @@ def test_every_jpeg_in_every_mode(mode: str) -> None:
             check_all_of(data, {m: by_pillow(data, m) for m in MODES}, crops=6, seed=i)
 
 
+# -- masks -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("interlace", [False, True])
+@pytest.mark.parametrize("name", ["palette 1", "palette 2", "palette 4", "palette 8", "gray 1", "gray 2", "gray 4", "gray 8"])
+def test_a_mask_holds_the_numbers_that_are_stored(name: str, interlace: bool) -> None:
+    depth = png_kinds()[name][0]
+    for i, size in enumerate(SIZES):
+        data = kind_of_png(name, size, interlace, i)
+        stored = np.asarray(Image.open(io.BytesIO(data))).astype(np.uint8)
+        if name in ("gray 2", "gray 4"):
+            stored = stored // (255 // ((1 << depth) - 1))  # Pillow stretches them
+        check_all_of(data, {"P": stored[..., None]}, seed=i)
+
+
+def test_masks_of_other_kinds(tmp_path: pathlib.Path) -> None:
+    numbers = np.random.default_rng(2).integers(0, 21, (30, 40), dtype=np.uint8)
+    palette = Image.fromarray(numbers).convert("P")
+    palette.putdata(numbers.ravel().tolist())
+    palette.putpalette(np.random.default_rng(3).integers(0, 256, 768).tolist())
+    wide = Image.fromarray(numbers.astype(np.uint16))
+    files = [
+        save(palette, "PNG"),
+        save(palette, "TIFF"),
+        save(palette, "BMP"),
+        save(Image.fromarray(numbers), "PNG"),
+        save(wide, "PNG"),
+    ]
+    path = write_tar(tmp_path / "x.tar", [(f"{i}.png", data) for i, data in enumerate(files)])
+    masks = hr.open(path, {"m": hr.mask("png")})
+    for i in range(len(files)):
+        assert (masks[i]["m"][0] == numbers).all()
+    bits = save(Image.fromarray(numbers > 10), "TIFF")
+    assert (open_all(tmp_path, [bits], hr.image("img", mode="P"))[0][..., 0] == (numbers > 10)).all()
+    colours = Image.new("RGB", (8, 8))
+    refused = [save(colours, f) for f in ("PNG", "JPEG", "WEBP", "TIFF")] + [
+        save(Image.fromarray(np.full((2, 2), 256, np.uint16)), "PNG")
+    ]
+    for data in refused:
+        with pytest.raises(hr.DataError, match="number"):
+            open_all(tmp_path, [data], hr.image("img", mode="P"))
+
+
 # -- resizing with alpha -----------------------------------------------------------------------------
 
 FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC, "nearest": Image.Resampling.NEAREST}
@@ -247,7 +290,7 @@ def test_rgba_the_whole_way(tmp_path: pathlib.Path) -> None:
     (got,) = open_all(tmp_path, [save(image, "PNG")], hr.image("img", mode="RGBA").resize((24, 40)).random_flip(1.0))
     want = ImageOps.mirror(image.resize((40, 24), Image.Resampling.BILINEAR))
     assert (got == np.asarray(want)).all()
-    with pytest.raises(hr.UsageError, match="there are RGB, L, RGBA"):
+    with pytest.raises(hr.UsageError, match="there are RGB, L, RGBA, P"):
         open_all(tmp_path, [b"x"], hr.image("img", mode="CMYK"))
 
 

@@ -82,7 +82,7 @@ def test_a_mask_is_cut_as_its_picture(shard: pathlib.Path) -> None:
 
 
 def test_a_mask_is_never_blended(shard: pathlib.Path) -> None:
-    mask = hr.mask("seg.jpg").random_resized_crop(64, scale=(0.1, 0.2))
+    mask = hr.mask("seg.jpg", mode="L").random_resized_crop(64, scale=(0.1, 0.2))
     source = {int(v) for row in hr.open(shard, {"m": hr.image("seg.jpg", mode="L")}) for v in np.unique(row["m"])}
     for batch in batches(shard, {"m": mask}):
         assert batch["m"].shape[1:] == (1, 64, 64)
@@ -155,7 +155,7 @@ def test_boxes_alone_come_as_they_lie(shard: pathlib.Path) -> None:
 
 def test_a_joint_is_the_same_for_any_number_of_threads(shard: pathlib.Path) -> None:
     def run(threads: int) -> bytes:
-        fields = hr.joint(image=crop(hr.image("jpg")), mask=crop(hr.mask("seg.jpg")), boxes=hr.boxes("many.json", extra="label"))
+        fields = hr.joint(image=crop(hr.image("jpg")), mask=crop(hr.mask("seg.jpg", mode="L")), boxes=hr.boxes("many.json", extra="label"))
         out = b""
         for batch in batches(shard, fields, threads):
             out += batch["image"].tobytes() + batch["mask"].tobytes() + b"".join(b.tobytes() for b in batch["boxes"])
@@ -165,7 +165,7 @@ def test_a_joint_is_the_same_for_any_number_of_threads(shard: pathlib.Path) -> N
 
 
 def test_pictures_of_another_size_do_not_join(shard: pathlib.Path) -> None:
-    fields = hr.joint(image=crop(hr.image("jpg")), mask=crop(hr.mask("small.jpg")))
+    fields = hr.joint(image=crop(hr.image("jpg")), mask=crop(hr.mask("small.jpg", mode="L")))
     with pytest.raises(hr.DataError, match=r"field 'mask'.*60x45, the one it is joined with 120x90"):
         batches(shard, fields)
 

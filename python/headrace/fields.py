@@ -130,6 +130,7 @@ def image(
     """A picture, decoded: JPEG, PNG and WebP by headrace, what else Pillow opens by Pillow, slowly.
 
     ``mode``: "RGB", "L" (gray) or "RGBA"; whatever is stored becomes that as Pillow's ``convert`` does it.
+    "P" takes the numbers as they are stored, palette indices or gray values, and refuses colours.
 
     ``fast``: JPEGs may be decoded at a half, a quarter or an eighth of their size where that suffices,
     which changes pixels a little.

@@ -18,8 +18,12 @@ class MaskField(ImageField):
         return super()._step(name, **params)
 
 
-def mask(field: str, *, mode: str = "L") -> MaskField:
-    """A mask: one u8 class number a pixel, u8[1,h,w]. Its steps take the nearest pixel."""
+def mask(field: str, *, mode: str = "P") -> MaskField:
+    """A mask: one u8 class number a pixel, u8[1,h,w]. Its steps take the nearest pixel.
+
+    ``mode="P"``: the numbers as they are stored, which are a palette's indices where there is one
+    (Pascal VOC, ADE20K); a picture of colours is refused. Other modes as for ``hr.image``.
+    """
     out = MaskField("image", field, mode=mode)
     out.finish = "array"
     return out

@@ -41,11 +41,23 @@ def open(data: bytes, kind: str, orient: bool) -> Any:
 def pixels(image: Any, mode: str, x: int, y: int, width: int, height: int) -> bytes:
     """A part of the picture as ``mode``, row by row."""
     try:
-        return image.convert(mode).crop((x, y, x + width, y + height)).tobytes()
+        image = _numbers(image) if mode == "P" else image.convert(mode)
+        return image.crop((x, y, x + width, y + height)).tobytes()
+    except DataError:
+        raise
     except MemoryError:
         raise
     except Exception as e:
         raise DataError(f"{image.format or 'picture'}: {_words(e)}") from None
+
+
+def _numbers(image: Any) -> Any:
+    """What is stored, one u8 a pixel: indices into a palette, or gray values."""
+    if image.mode == "1":
+        return image.convert("L").point(lambda v: v & 1)
+    if image.mode in ("L", "P"):
+        return image
+    raise DataError(f"{image.format}: {image.mode} pixels, where mode 'P' takes one number of 8 bits a pixel")
 
 
 def _words(e: Exception) -> str:

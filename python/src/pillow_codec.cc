@@ -18,6 +18,20 @@ nb::object module() {
   return nb::module_::import_("headrace.other_pictures");
 }
 
+const char* name_of(PixelMode mode) {
+  switch (mode) {
+    case PixelMode::kGray:
+      return "L";
+    case PixelMode::kRgb:
+      return "RGB";
+    case PixelMode::kRgba:
+      return "RGBA";
+    case PixelMode::kNumbers:
+      return "P";
+  }
+  return "RGB";
+}
+
 // other_pictures.py raises Unsupported without Pillow; whatever else it raises is the data's fault.
 Status failure(nb::python_error& e) {
   const std::string text = nb::str(e.value()).c_str();
@@ -69,9 +83,7 @@ class Opened {
                          static_cast<size_t>(channels_of(request.mode));
     out.resize(bytes + kRowSlack);
     return with_gil([&] {
-      const char* mode = request.mode == PixelMode::kGray  ? "L"
-                         : request.mode == PixelMode::kRgb ? "RGB"
-                                                           : "RGBA";
+      const char* mode = name_of(request.mode);
       const Box& box = request.region;
       const nb::object got =
           module().attr("pixels")(image_, mode, box.x, box.y, box.width, box.height);

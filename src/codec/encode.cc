@@ -32,6 +32,7 @@ Result<const ImageEncoder*> find_image_encoder(std::string_view name) {
 }
 
 Status check_picture(const Picture& picture, const EncodeOptions& options) {
+  if (picture.mode == PixelMode::kNumbers) return invalid("numbers are written as gray");
   if (picture.width < 1 || picture.height < 1) return invalid("a picture without pixels");
   if (picture.stride != 0 && picture.stride < picture.row_bytes())
     return invalid("rows that overlap");

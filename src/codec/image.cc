@@ -96,6 +96,10 @@ Result<const ImageCodec*> find_image_codec(Bytes bytes) {
   return unsupported("a " + std::string(kind) + " picture; this build decodes " + known);
 }
 
+Status not_numbers(std::string_view kind) {
+  return corrupt(std::string(kind) + ": colours, where mode 'P' takes one number a pixel");
+}
+
 Status check_size(std::string_view kind, const ImageInfo& info, const ImageOptions& options) {
   const uint64_t pixels = static_cast<uint64_t>(info.width) * static_cast<uint64_t>(info.height);
   if (pixels <= options.max_pixels) return {};

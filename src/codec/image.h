@@ -38,11 +38,12 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
-// What the rows hold; the number is that of bytes per pixel.
-enum class PixelMode : uint8_t { kGray = 1, kRgb = 3, kRgba = 4 };
+// What the rows hold; the lower three bits are the number of bytes per pixel.  kNumbers: what is
+// stored, as it is stored: indices into a palette, gray values that are not stretched to 255.
+enum class PixelMode : uint8_t { kGray = 1, kRgb = 3, kRgba = 4, kNumbers = 9 };
 
 inline constexpr int channels_of(PixelMode mode) {
-  return static_cast<int>(mode);
+  return static_cast<int>(mode) & 7;
 }
 
 // A region of the picture made `shrink` times smaller (1, 2, 4 or 8; each side rounded up).
@@ -107,6 +108,8 @@ std::string_view picture_kind(Bytes bytes);
 
 // The whole way: finds the codec, turns the picture where the options say so.
 Status decode_image(Bytes bytes, const ImageOptions& options, ImageSink& sink);
+// kCorrupt: numbers are asked for, and the picture has none.
+Status not_numbers(std::string_view kind);
 // kCorrupt for a picture above the limit; `kind` is what it is called in the message.
 Status check_size(std::string_view kind, const ImageInfo& info, const ImageOptions& options);
 

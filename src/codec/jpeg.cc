@@ -200,9 +200,11 @@ Result<ImageInfo> Session::open(Bytes bytes) {
 
 Status Session::choose_output(PixelMode mode) {
   const J_COLOR_SPACE colours = mode == PixelMode::kRgba ? JCS_EXT_RGBA : JCS_RGB;
+  if (mode == PixelMode::kNumbers && c_.jpeg_color_space != JCS_GRAYSCALE)
+    return not_numbers("JPEG");
   switch (c_.jpeg_color_space) {
     case JCS_GRAYSCALE:
-      if (mode != PixelMode::kGray) c_.out_color_space = colours;
+      if (channels_of(mode) != 1) c_.out_color_space = colours;
       return {};
     case JCS_RGB:
     case JCS_YCbCr:

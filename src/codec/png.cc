@@ -82,11 +82,12 @@ class Session {
   struct Free {
     void operator()(spng_ctx* c) const { spng_ctx_free(c); }
   };
-  // What libspng is asked for, and what is made of it.
+  // What libspng is asked for.
   struct Output {
     spng_format format;
-    size_t pixel;  // bytes
+    size_t row_bytes;
     int flags = 0;
+    bool is_raw = false;  // convert() cannot work in place
   };
 
   static Status failure(int error) {
@@ -97,7 +98,8 @@ class Session {
     return header_.color_type == SPNG_COLOR_TYPE_GRAYSCALE && header_.bit_depth == 16;
   }
   Output choose_output(PixelMode mode);
-  void convert(const uint8_t* from, uint8_t* to, PixelMode mode) const;
+  Status convert(const uint8_t* from, uint8_t* to, PixelMode mode) const;
+  Status convert_numbers(const uint8_t* from, uint8_t* to) const;
   void convert_gray16(const uint8_t* from, uint8_t* to, PixelMode mode) const;
   Status read_rows(const ImageRequest& request, ImageSink& sink);
   Status read_interlaced(const ImageRequest& request, ImageSink& sink);
@@ -125,11 +127,12 @@ Result<ImageInfo> Session::open(Bytes png) {
 }
 
 Session::Output Session::choose_output(PixelMode mode) {
-  if (is_gray16()) return {SPNG_FMT_PNG, 2};
-  if (mode == PixelMode::kRgba) return {SPNG_FMT_RGBA8, 4, SPNG_DECODE_TRNS};
+  if (is_gray16() || mode == PixelMode::kNumbers)
+    return {SPNG_FMT_PNG, (width() * header_.bit_depth + 7) / 8, 0, true};
+  if (mode == PixelMode::kRgba) return {SPNG_FMT_RGBA8, 4 * width(), SPNG_DECODE_TRNS};
   if (mode == PixelMode::kGray && header_.color_type == SPNG_COLOR_TYPE_GRAYSCALE)
-    return {SPNG_FMT_G8, 1};
-  return {SPNG_FMT_RGB8, 3};
+    return {SPNG_FMT_G8, width()};
+  return {SPNG_FMT_RGB8, 3 * width()};
 }
 
 void Session::convert_gray16(const uint8_t* from, uint8_t* to, PixelMode mode) const {
@@ -141,35 +144,53 @@ void Session::convert_gray16(const uint8_t* from, uint8_t* to, PixelMode mode) c
   }
 }
 
-// A row as libspng gave it; may work in place unless it is gray of 16 bits.
-void Session::convert(const uint8_t* from, uint8_t* to, PixelMode mode) const {
-  if (is_gray16()) return convert_gray16(from, to, mode);
-  if (mode == PixelMode::kGray && header_.color_type != SPNG_COLOR_TYPE_GRAYSCALE)
+// Samples as they are stored: of fewer than eight bits several to a byte, the first uppermost.
+Status Session::convert_numbers(const uint8_t* from, uint8_t* to) const {
+  const size_t depth = header_.bit_depth;
+  for (size_t i = 0; i < width(); ++i) {
+    if (depth == 16) {
+      const auto v = load_le<uint16_t>(std::as_bytes(std::span(from + 2 * i, 2)));
+      if (v > 255) return corrupt("PNG: the number " + std::to_string(v) + " is above 255");
+      to[i] = static_cast<uint8_t>(v);
+    } else {
+      const size_t shift = 8 - depth - i * depth % 8;
+      to[i] = static_cast<uint8_t>((from[i * depth / 8] >> shift) & ((1u << depth) - 1));
+    }
+  }
+  return {};
+}
+
+// A row as libspng gave it; in place unless that is raw.
+Status Session::convert(const uint8_t* from, uint8_t* to, PixelMode mode) const {
+  if (mode == PixelMode::kNumbers) return convert_numbers(from, to);
+  if (is_gray16())
+    convert_gray16(from, to, mode);
+  else if (mode == PixelMode::kGray && header_.color_type != SPNG_COLOR_TYPE_GRAYSCALE)
     rgb_to_gray(from, to, static_cast<int>(width()));
+  return {};
 }
 
 Status Session::read_rows(const ImageRequest& request, ImageSink& sink) {
   const Output output = choose_output(request.mode);
   const auto channels = static_cast<size_t>(channels_of(request.mode));
-  const size_t row_bytes = width() * output.pixel;
-  const size_t stride = width() * std::max(output.pixel, channels) + kRowSlack;
+  const size_t stride = std::max(output.row_bytes, width() * channels) + kRowSlack;
   if (const int e = spng_decode_image(c_.get(), nullptr, 0, output.format,
                                       output.flags | SPNG_DECODE_PROGRESSIVE);
       e != 0)
     return failure(e);
   Buffer rows(stride * kBatch);
-  Buffer raw(is_gray16() ? row_bytes : 0);
+  Buffer raw(output.is_raw ? output.row_bytes : 0);
   const Box& want = request.region;
   const size_t lead = static_cast<size_t>(want.x) * channels;
   int filled = 0;
   for (int y = 0; y < want.y + want.height; ++y) {
     uint8_t* row = bytes_of(rows) + static_cast<size_t>(filled) * stride;
-    uint8_t* to = is_gray16() ? bytes_of(raw) : row;
+    uint8_t* to = output.is_raw ? bytes_of(raw) : row;
     // The last row of the picture is reported as the end.
-    const int e = spng_decode_row(c_.get(), to, row_bytes);
+    const int e = spng_decode_row(c_.get(), to, output.row_bytes);
     if (e != 0 && e != SPNG_EOI) return failure(e);
     if (y < want.y) continue;
-    convert(to, row, request.mode);
+    HEADRACE_TRY(convert(to, row, request.mode));
     if (++filled < kBatch && y + 1 < want.y + want.height) continue;
     HEADRACE_TRY(sink.rows({bytes_of(rows) + lead, stride, filled}));
     filled = 0;
@@ -180,19 +201,21 @@ Status Session::read_rows(const ImageRequest& request, ImageSink& sink) {
 Status Session::read_interlaced(const ImageRequest& request, ImageSink& sink) {
   const Output output = choose_output(request.mode);
   const auto channels = static_cast<size_t>(channels_of(request.mode));
-  const size_t row_bytes = width() * output.pixel;
+  const size_t row_bytes = output.row_bytes;
   Buffer whole(row_bytes * header_.height + kRowSlack);
+  // libspng adds samples of less than a byte to what is there.
+  if (output.is_raw) std::fill_n(bytes_of(whole), whole.size(), uint8_t{0});
   if (const int e = spng_decode_image(c_.get(), whole.data(), row_bytes * header_.height,
                                       output.format, output.flags);
       e != 0)
     return failure(e);
-  const size_t stride = width() * std::max(output.pixel, channels) + kRowSlack;
+  const size_t stride = std::max(row_bytes, width() * channels) + kRowSlack;
   Buffer row(stride);
   const Box& want = request.region;
   for (int y = want.y; y < want.y + want.height; ++y) {
     const uint8_t* from = bytes_of(whole) + static_cast<size_t>(y) * row_bytes;
     std::copy_n(from, row_bytes, bytes_of(row));
-    convert(from, bytes_of(row), request.mode);
+    HEADRACE_TRY(convert(from, bytes_of(row), request.mode));
     HEADRACE_TRY(sink.rows({bytes_of(row) + static_cast<size_t>(want.x) * channels, stride, 1}));
   }
   return {};
@@ -205,6 +228,9 @@ Status Session::decode(const ImageOptions& options, ImageSink& sink) {
   if (request.shrink != 1) return internal("PNG: shrink is 1");
   if (!contains(info.width, info.height, request.region))
     return internal("PNG: the region lies outside the picture");
+  const bool has_numbers = header_.color_type == SPNG_COLOR_TYPE_GRAYSCALE ||
+                           header_.color_type == SPNG_COLOR_TYPE_INDEXED;
+  if (request.mode == PixelMode::kNumbers && !has_numbers) return not_numbers("PNG");
   if (is_gray16() && request.mode == PixelMode::kRgba)
     has_trns_ = spng_get_trns(c_.get(), &trns_) == 0;
   return header_.interlace_method == 0 ? read_rows(request, sink) : read_interlaced(request, sink);

@@ -126,6 +126,7 @@ class Session {
     HEADRACE_TRY(check_size("WebP", info_, options));
     HEADRACE_ASSIGN(const ImageRequest request, sink.begin(info_));
     if (request.shrink != 1) return internal("WebP: shrink is 1");
+    if (request.mode == PixelMode::kNumbers) return not_numbers("WebP");
     if (!contains(info_.width, info_.height, request.region))
       return internal("WebP: the region lies outside the picture");
     HEADRACE_TRY(is_animated_ ? read_first_frame(request) : read_part(bytes_, request));

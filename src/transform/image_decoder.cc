@@ -76,8 +76,9 @@ class ImageDecoder final : public Decoder {
   // The picture, as far as the views need it, or whole where other fields take from it too.
   Result<const SharedPicture*> decoded(Bytes value, Key draws) const {
     SharedPicture& picture = this_threads_picture();
-    const SharedPicture::Name name{program_.share, draws, value.data(), value.size(),
-                                   program_.mode, program_.limits.strict, program_.limits.orient};
+    const SharedPicture::Name name{program_.share,        draws,         value.data(),
+                                   value.size(),          program_.mode, program_.limits.strict,
+                                   program_.limits.orient};
     if (picture.holds(name)) return &picture;
     HEADRACE_TRY(picture.decode(name, value, options(), [&](Size size) {
       return program_.share != 0 ? Box{0, 0, size.width, size.height} : boxes_of_views(size, draws);
@@ -142,6 +143,14 @@ Status add_step(const Step& step, Program& program, Size& size, std::string& las
   return {};
 }
 
+Result<PixelMode> mode_named(const std::string& name) {
+  if (name == "RGB") return PixelMode::kRgb;
+  if (name == "L") return PixelMode::kGray;
+  if (name == "RGBA") return PixelMode::kRgba;
+  if (name == "P") return PixelMode::kNumbers;
+  return invalid("no mode '" + name + "'; there are RGB, L, RGBA, P");
+}
+
 Status read_options(Params options, Program& program) {
   const std::string mode = options.take_text("mode", "RGB");
   program.fast = options.take_flag("fast", false);
@@ -151,11 +160,7 @@ Status read_options(Params options, Program& program) {
   const double max_pixels =
       options.take_number("max_pixels", static_cast<double>(program.limits.max_pixels));
   HEADRACE_TRY(options.done());
-  if (mode != "RGB" && mode != "L" && mode != "RGBA")
-    return invalid("no mode '" + mode + "'; there are RGB, L, RGBA");
-  program.mode = mode == "RGB" ? PixelMode::kRgb
-                 : mode == "L" ? PixelMode::kGray
-                               : PixelMode::kRgba;
+  HEADRACE_ASSIGN(program.mode, mode_named(mode));
   if (!(max_pixels >= 1 && max_pixels <= 0x1.0p40))
     return invalid("parameter 'max_pixels' must be from 1 to 2^40");
   program.limits.max_pixels = static_cast<uint64_t>(max_pixels);

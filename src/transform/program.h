@@ -34,7 +34,7 @@ enum class Stored : uint8_t { kBytes, kInlineInt, kInlineFloat };
 enum class Joint : uint8_t { kNone, kLeads, kFollows };
 
 // What      options                                           result
-// "image"   mode="RGB"|"L"|"RGBA", fast=False, strict=True,    u8[3,h,w], as the steps make it;
+// "image"   mode="RGB"|"L"|"RGBA"|"P", fast=False, strict=True, u8[3,h,w], as the steps make it;
 //           orient=False, max_pixels=178956970, views=1        u8[views,3,h,w] for more than one
 // "boxes"   format, extra, key, … (boxes.h)                     f32[?,4 + extra]
 // "points"  extra, key                                         f32[?,2 + extra]

@@ -67,10 +67,11 @@ TEST(ProgramTest, MistakesNameTheFieldAndTheStep) {
 TEST(ProgramTest, OptionsAreChecked) {
   FieldSpec spec = image({});
   spec.options = Params({{"mode", std::string("CMYK")}});
-  EXPECT_EQ(error(spec), "field 'image': no mode 'CMYK'; there are RGB, L, RGBA");
+  EXPECT_EQ(error(spec), "field 'image': no mode 'CMYK'; there are RGB, L, RGBA, P");
   spec.options = Params({{"fats", true}});
   EXPECT_EQ(error(spec),
-            "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, views, max_pixels");
+            "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, views, "
+            "max_pixels");
 }
 
 TEST(ProgramTest, OtherFieldsTakeNoSteps) {
