@@ -55,6 +55,7 @@ std::vector<std::unique_ptr<Decoder>> programs() {
   out.push_back(
       make("image", {{"strict", false}}, {{"center_crop", Params({{"size", int64_t{8}}})}}));
   out.push_back(make("image", {{"mode", std::string("RGBA")}, {"strict", false}}, {small}));
+  out.push_back(make("image", {{"mode", std::string("P")}, {"strict", false}}, {}));
   out.push_back(make("image", {{"fast", true}}, {{"resize", Params({{"size", int64_t{5}}})}}));
   out.push_back(make("scalar", {}, {}));
   out.push_back(make("scalar", {{"dtype", std::string("f32")}}, {}));
