@@ -155,7 +155,9 @@ def test_boxes_alone_come_as_they_lie(shard: pathlib.Path) -> None:
 
 def test_a_joint_is_the_same_for_any_number_of_threads(shard: pathlib.Path) -> None:
     def run(threads: int) -> bytes:
-        fields = hr.joint(image=crop(hr.image("jpg")), mask=crop(hr.mask("seg.jpg", mode="L")), boxes=hr.boxes("many.json", extra="label"))
+        fields = hr.joint(
+            image=crop(hr.image("jpg")), mask=crop(hr.mask("seg.jpg", mode="L")), boxes=hr.boxes("many.json", extra="label")
+        )
         out = b""
         for batch in batches(shard, fields, threads):
             out += batch["image"].tobytes() + batch["mask"].tobytes() + b"".join(b.tobytes() for b in batch["boxes"])
