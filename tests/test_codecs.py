@@ -330,6 +330,16 @@ def test_fast_is_for_jpegs_that_stand_upright(tmp_path: pathlib.Path) -> None:
         assert (a == b).all()
 
 
+def test_fields_that_share_a_picture_are_turned_each_as_asked(tmp_path: pathlib.Path) -> None:
+    data = with_orientation(make_picture(2, (61, 38)), "JPEG", 6)
+    fields = {f"{orient} {mode}": hr.image("img", orient=orient, mode=mode) for orient in (False, True) for mode in MODES}
+    sample = hr.open(write_tar(tmp_path / "x.tar", [("0.img", data)]), fields)[0]
+    for mode in MODES:
+        stored = by_pillow(data, mode).transpose(2, 0, 1)
+        assert (sample[f"False {mode}"] == stored).all()
+        assert (sample[f"True {mode}"] == np.rot90(stored, -1, (1, 2))).all()
+
+
 @pytest.mark.parametrize("value", [0, 9, 65535])
 def test_an_orientation_that_makes_no_sense_is_none(value: int, tmp_path: pathlib.Path) -> None:
     data = with_orientation(make_picture(2, (61, 38)), "JPEG", value)
