@@ -91,7 +91,7 @@ class Unpickler {
       case 'U': return stack_.push_text(in_.take(in_.le<uint8_t>()), Type::kText);
       case 'B': return stack_.push_text(in_.take(in_.le<uint32_t>()), Type::kBytes);
       case 'C': return stack_.push_text(in_.take(in_.le<uint8_t>()), Type::kBytes);
-      case 0x8e: return stack_.push_text(in_.take(in_.le<uint64_t>()), Type::kBytes);
+      case 0x8e:
       case 0x96: return stack_.push_text(in_.take(in_.le<uint64_t>()), Type::kBytes);
       case 'V': return push_escaped(line(), false);
       case 'S': return push_escaped(line(), true);

@@ -115,7 +115,10 @@ Result<Manifest> parse_manifest(Bytes bytes) {
     std::string name(in.text());
     const auto kind = in.le<uint8_t>();
     const auto storage = in.le<uint8_t>();
-    if (kind > static_cast<uint8_t>(Kind::kArray) || storage > 1) in.fail();
+    if (kind > static_cast<uint8_t>(Kind::kArray) || storage > 1) {
+      in.fail();
+      break;
+    }
     manifest.schema.push_back(
         {std::move(name), static_cast<Kind>(kind), static_cast<Storage>(storage)});
   }

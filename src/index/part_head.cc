@@ -46,7 +46,10 @@ Schema take_schema(ByteReader& in) {
     std::string name(in.text());
     const auto kind = in.le<uint8_t>();
     const auto storage = in.le<uint8_t>();
-    if (kind > static_cast<uint8_t>(Kind::kArray) || storage > 1) in.fail();
+    if (kind > static_cast<uint8_t>(Kind::kArray) || storage > 1) {
+      in.fail();
+      break;
+    }
     schema.push_back({std::move(name), static_cast<Kind>(kind), static_cast<Storage>(storage)});
   }
   return schema;
