@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who takes part: a name for the table, a script below `peers/`, its options, and how many workers to try."""
+"""Who takes part: a name for the table, a script below `peers/`, its options, and how many workers to try.
+
+A new peer is one script and one requirements file below `peers/`, and one line here.
+"""
 
 from __future__ import annotations
 

@@ -18,43 +18,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import pathlib
+import time
 
 import chart
 import contenders
 import environments
 import harness
-import headrace as hr
 import report
-from headrace.photos import make_photo
 from peers.common import BATCH
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-ROOT = harness.ROOT
+from data import Data, make_data
+
+ROOT = environments.ROOT
 RESULTS = ROOT / "build/results"
-
-
-def _write(job: tuple[int, str]) -> None:
-    seed, path = job
-    pathlib.Path(path).write_bytes(make_photo(seed))
-
-
-def make_data(folder: pathlib.Path, images: int) -> harness.Data:
-    """Class folders and the same pictures as tar shards."""
-    root, shards = folder / f"photos-{images}", folder / f"shards-{images}"
-    jobs = [(i, str(root / f"class{i % 10}" / f"{i:06d}.jpg")) for i in range(images)]
-    missing = [j for j in jobs if not os.path.exists(j[1])]
-    if missing:
-        for c in range(10):
-            (root / f"class{c}").mkdir(parents=True, exist_ok=True)
-        with multiprocessing.get_context("spawn").Pool() as pool:
-            pool.map(_write, missing, chunksize=16)
-    hr.pack(root, shards, shards=8, keep_order=True)
-    return harness.Data(root, shards, images)
 
 
 def chosen(peers: bool, only: str) -> list[contenders.Contender]:
@@ -67,7 +47,7 @@ def chosen(peers: bool, only: str) -> list[contenders.Contender]:
     return [c for c in everyone if not wanted or c.script in wanted]
 
 
-def prepare(todo: list[contenders.Contender], data: harness.Data, progress: Progress, again: bool) -> list[report.Row]:
+def prepare(todo: list[contenders.Contender], data: Data, progress: Progress, again: bool) -> list[report.Row]:
     task = progress.add_task("preparing", total=len(todo))
     rows, missing = [], dict[str, str]()
     for c in todo:
@@ -85,7 +65,7 @@ def prepare(todo: list[contenders.Contender], data: harness.Data, progress: Prog
     return rows
 
 
-def measure(rows: list[report.Row], data: harness.Data, count: int, seconds: float, progress: Progress) -> None:
+def measure(rows: list[report.Row], data: Data, count: int, seconds: float, progress: Progress) -> None:
     able = [(row.contender, row.prepared.workers) for row in rows if row.prepared]
     task = progress.add_task("measuring", total=count * len(able) * len(harness.MODES))
     found = harness.rounds(
@@ -139,7 +119,7 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="NAMES", help="these scripts of bench/peers, separated by commas")
     parser.add_argument("--list", action="store_true", help="name the contenders and their pinned versions, and stop")
     parser.add_argument("--again", action="store_true", help="compare pixels and find worker counts anew")
-    args = parser.parse_args()
+    args, start = parser.parse_args(), time.monotonic()
     todo, console = chosen(args.peers or args.list, args.only), Console()
     if args.list:
         rows = [(c.script, report.Row(c, None, {}).title, c.filter, str(environments.interpreter(c.script))) for c in todo]
@@ -159,6 +139,7 @@ def main() -> None:
         if row.prepared and row.contender.script == "headrace":
             console.print(f"pixels: {row.contender.name} and Pillow differ by at most {row.prepared.most:.0f} level")
     write_results(rows, tables, args)
+    console.print(f"{(time.monotonic() - start) / 60:.1f} minutes; {RESULTS.relative_to(ROOT)}/bench.json, bench.md")
 
 
 if __name__ == "__main__":
