@@ -20,6 +20,7 @@ class Contender:
     workers: tuple[int, ...]  # threads or processes; of several, a short calibration takes the best
     unit: str = "threads"
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    crop_first: bool = False  # its unrandom picture is a crop, then resized, not the other way round
     filter: str = "antialiased"  # what it says of itself; the comparison with Pillow says what is so
 
     @property
@@ -59,7 +60,7 @@ def peers() -> list[Contender]:
         Contender("DALI", "dali", tuple(sorted({1, CORES})), options={"antialias": True}),
         Contender("DALI, aliased", "dali", tuple(sorted({1, CORES})), options={"antialias": False}, filter="aliased"),
         # Its documentation advises the number of cores; a start takes 15 s.
-        Contender("FFCV", "ffcv", (CORES,), filter="area filter"),
+        Contender("FFCV", "ffcv", (CORES,), crop_first=True, filter="area filter"),
         Contender("SPDL", "spdl", more),
         # 0: as many as tf.data finds best.
         Contender("tf.data", "tfdata", (0, CORES), options={"antialias": True}),

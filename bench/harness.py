@@ -95,18 +95,28 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 # -- pixels -----------------------------------------------------------------------------------------------
 
 
-def reference(data: Data) -> np.ndarray:
-    """The first pictures by Pillow: shorter side to 256, the middle 224, as torchvision rounds."""
+def reference(data: Data, crop_first: bool = False) -> np.ndarray:
+    """The first pictures by Pillow: shorter side to 256, the middle 224, as torchvision rounds.
+
+    `crop_first`: the middle 224/256 of the shorter side, then to 224, for who has no other; half a pixel beside
+    the first, which would count as a difference of pixels.
+    """
     from PIL import Image
 
     out = np.empty((BATCH, 3, SIZE, SIZE), np.float32)
     for i, name in enumerate(sorted(data.photos.glob("*/*.jpg"))[:BATCH]):
         with Image.open(name) as file:
             picture = file.convert("RGB")
-        short = min(picture.size)
-        picture = picture.resize(tuple(SHORT * side // short for side in picture.size), Image.Resampling.BILINEAR)
-        x, y = (round((side - SIZE) / 2) for side in picture.size)
-        out[i] = np.asarray(picture.crop((x, y, x + SIZE, y + SIZE))).transpose(2, 0, 1)
+        short, bilinear = min(picture.size), Image.Resampling.BILINEAR
+        if crop_first:
+            side = short * SIZE // SHORT
+            x, y = ((whole - side) // 2 for whole in picture.size)
+            picture = picture.crop((x, y, x + side, y + side)).resize((SIZE, SIZE), bilinear)
+        else:
+            picture = picture.resize(tuple(SHORT * side // short for side in picture.size), bilinear)
+            x, y = (round((side - SIZE) / 2) for side in picture.size)
+            picture = picture.crop((x, y, x + SIZE, y + SIZE))
+        out[i] = np.asarray(picture).transpose(2, 0, 1)
     return out
 
 
@@ -131,7 +141,7 @@ def differences(c: Contender, data: Data, want: np.ndarray) -> tuple[float, floa
 def _key(c: Contender, data: Data) -> str:
     files = [BENCH / "peers" / name for name in (f"{c.script}.py", f"{c.script}.txt", "common.py", "pictures.py")]
     texts = [f.read_bytes() for f in files if f.exists()]
-    settings = f"{c.name} {c.workers} {c.options} {data.images} {CORES}".encode()
+    settings = f"{c} {data.images} {CORES}".encode()
     return hashlib.sha256(b"\0".join([settings, *texts])).hexdigest()[:16]
 
 
@@ -139,7 +149,7 @@ def _prepare(c: Contender, data: Data, say: Callable[[str], None]) -> Prepared:
     say(f"{c.name}: data")
     run(c, data, "prepare", "u8", 1, 600)
     say(f"{c.name}: pixels")
-    most, mean = differences(c, data, reference(data))
+    most, mean = differences(c, data, reference(data, c.crop_first))
     calibration = {}
     for workers in c.workers if len(c.workers) > 1 else ():
         say(f"{c.name}: {workers} {c.unit}")

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import sys
 import time
 
 import chart
@@ -120,7 +121,8 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="name the contenders and their pinned versions, and stop")
     parser.add_argument("--again", action="store_true", help="compare pixels and find worker counts anew")
     args, start = parser.parse_args(), time.monotonic()
-    todo, console = chosen(args.peers or args.list, args.only), Console()
+    todo = chosen(args.peers or args.list, args.only)
+    console = Console() if sys.stdout.isatty() else Console(width=160)
     if args.list:
         rows = [(c.script, report.Row(c, None, {}).title, c.filter, str(environments.interpreter(c.script))) for c in todo]
         return show(console, [("--only", "contender", "filter", "interpreter"), *rows])
@@ -134,7 +136,8 @@ def main() -> None:
         measure(rows, data, args.rounds, args.seconds, progress)
     tables = [report.peer_table(rows) if args.peers or args.only else report.base_table(rows), report.ratios(rows)]
     show(console, tables[0], f"JPEG 500x375 to 224, batch {BATCH}, images/s, medians of {args.rounds} interleaved rounds")
-    show(console, tables[1])
+    if len(tables[1]) > 1:
+        show(console, tables[1])
     for row in rows:
         if row.prepared and row.contender.script == "headrace":
             console.print(f"pixels: {row.contender.name} and Pillow differ by at most {row.prepared.most:.0f} level")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FFCV in JPEG mode: its decoder (all of the picture, fast DCT) and its random crop (OpenCV's area filter).
+"""FFCV in JPEG mode: it decodes all of the picture, then takes a random crop with OpenCV's area filter.
 
 Batches are NCHW tensors that lie channels-last in memory, FFCV's default: the other order costs it two more copies.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grain over class folders, with its reading threads (processes are slower here: every batch is pickled)."""
+"""Grain over class folders, with its reading threads."""
 
 from __future__ import annotations
 

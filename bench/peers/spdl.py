@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SPDL: a pipeline of threads over class folders, decoding with torchvision (its own decoder is slower here)."""
+"""SPDL: a pipeline of threads over class folders, decoding with torchvision as the others do."""
 
 from __future__ import annotations
 

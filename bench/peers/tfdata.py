@@ -36,7 +36,7 @@ def batches(job: Job) -> Iterator[Any]:
 
     def picture(name: Any) -> Any:
         jpeg = tf.io.read_file(name)
-        # Pillow's DCT; the default is a faster, less exact one on some builds.
+        # INTEGER_ACCURATE is Pillow's DCT; what the default is, TensorFlow leaves open.
         if job.exact:
             image = tf.image.decode_jpeg(jpeg, channels=3, dct_method="INTEGER_ACCURATE")
             size = tf.cast(tf.shape(image)[:2], tf.int32)
