@@ -1,224 +1,112 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG to tensor: headrace, the bare kernel loop, and PyTorch's DataLoader, on the same files.
+"""JPEG to tensor: headrace, the bare kernel loop, PyTorch's DataLoader and, if asked, all peers, on the same files.
 
     ./dev bench [--images 1000] [--rounds 5] [--seconds 4] [--markdown FILE]
+    ./dev bench --peers [--only dali,ffcv] [--list]
 
 Every contender gives batches of 64 pictures, shuffled, RandomResizedCrop(224) with antialiased
 bilinear filter and horizontal flip, either u8 or f32 normalised (NCHW). Rounds are interleaved;
-the table shows medians. Before anything is timed the pixels are compared: the same crops, by the
-same draws, must agree within one level.
+the table shows medians. Before anything is timed the pixels are compared: without random steps they
+must be Pillow's within 3 levels, or the table says which other filter it is.
+
+A peer lives in an environment of its own (`build/peers/NAME`, made on first use from `bench/peers/NAME.txt`);
+one that cannot be installed is listed with the reason. Results: `build/results/bench.json`, `bench.md`,
+`bench.svg`; a full run of the peers also draws `docs/bench.svg`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import pathlib
-import re
-import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
 
-import headrace as hr
-import numpy as np
-from headrace.photos import make_photo
+import chart
+import contenders
+import environments
+import harness
+import report
+from peers.common import BATCH
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-BATCH, SIZE = 64, 224
+from data import Data, make_data
 
-
-# -- data --------------------------------------------------------------------------------------------
-
-
-def _write(job: tuple[int, str]) -> None:
-    seed, path = job
-    pathlib.Path(path).write_bytes(make_photo(seed))
+ROOT = environments.ROOT
+RESULTS = ROOT / "build/results"
 
 
-def make_data(folder: pathlib.Path, images: int) -> tuple[pathlib.Path, pathlib.Path]:
-    """Class folders and the same pictures as tar shards."""
-    root, shards = folder / f"photos-{images}", folder / f"shards-{images}"
-    jobs = [(i, str(root / f"class{i % 10}" / f"{i:06d}.jpg")) for i in range(images)]
-    missing = [j for j in jobs if not os.path.exists(j[1])]
-    if missing:
-        for c in range(10):
-            (root / f"class{c}").mkdir(parents=True, exist_ok=True)
-        with multiprocessing.get_context("spawn").Pool() as pool:
-            pool.map(_write, missing, chunksize=16)
-    hr.pack(root, shards, shards=8, keep_order=True)
-    return root, shards
+def chosen(peers: bool, only: str) -> list[contenders.Contender]:
+    everyone = contenders.peers() if peers or only else contenders.base()
+    wanted = [name for name in only.split(",") if name]
+    unknown = set(wanted) - {c.script for c in everyone}
+    if unknown:
+        known = ", ".join(sorted({c.script for c in everyone}))
+        raise SystemExit(f"--only: no contender {', '.join(sorted(unknown))}; there are {known}")
+    return [c for c in everyone if not wanted or c.script in wanted]
 
 
-# -- contenders: each gives batches for ever ---------------------------------------------------------
+def prepare(todo: list[contenders.Contender], data: Data, progress: Progress, again: bool) -> list[report.Row]:
+    task = progress.add_task("preparing", total=len(todo))
+    rows, missing = [], dict[str, str]()
+    for c in todo:
+        row = report.Row(c, None, {})
+        try:
+            if c.script not in missing:
+                row.prepared = harness.prepare(c, data, lambda what: progress.update(task, description=what), again)
+        except environments.NotInstalled as why:
+            missing[c.script] = f"not installed: {why}"
+        except harness.Failed as why:
+            row.reason = f"does not run: {why}"
+        row.reason = row.reason or missing.get(c.script, "")
+        rows.append(row)
+        progress.advance(task)
+    return rows
 
 
-def headrace_batches(source: pathlib.Path, mode: str, threads: int) -> Iterator[Any]:
-    image = hr.image("jpg").random_resized_crop(SIZE).random_flip()
-    if mode == "f32":
-        image = image.normalize(hr.IMAGENET)
-    loader = hr.Loader(source, BATCH, {"image": image, "label": hr.scalar("cls")}, seed=1, threads=threads)
-    for _, batches in loader.epochs(1 << 40):
-        for batch in batches:
-            yield batch["image"]
-
-
-class FolderSet:
-    """What people write: decode with Pillow or torchvision, then torchvision's transforms."""
-
-    def __init__(self, root: str, mode: str, decoder: str) -> None:
-        self.files = sorted(str(p) for p in pathlib.Path(root).glob("*/*.jpg"))
-        self.mode, self.decoder, self.steps = mode, decoder, None
-
-    def _make(self) -> Any:
-        import torch
-        from torchvision import transforms
-        from torchvision.transforms import v2
-
-        mean, std = hr.IMAGENET
-        if self.decoder == "pil":
-            steps = [transforms.RandomResizedCrop(SIZE), transforms.RandomHorizontalFlip()]
-            steps += (
-                [transforms.ToTensor(), transforms.Normalize(mean, std)] if self.mode == "f32" else [transforms.PILToTensor()]
-            )
-            return transforms.Compose(steps)
-        steps = [v2.RandomResizedCrop(SIZE, antialias=True), v2.RandomHorizontalFlip()]
-        if self.mode == "f32":
-            steps += [v2.ToDtype(torch.float32, scale=True), v2.Normalize(mean, std)]
-        return v2.Compose(steps)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, i: int) -> Any:
-        if self.steps is None:
-            import torch
-
-            torch.set_num_threads(1)
-            self.steps = self._make()
-        if self.decoder == "pil":
-            from PIL import Image
-
-            with Image.open(self.files[i]) as picture:
-                return self.steps(picture.convert("RGB"))
-        from torchvision.io import ImageReadMode, decode_jpeg, read_file
-
-        return self.steps(decode_jpeg(read_file(self.files[i]), mode=ImageReadMode.RGB))
-
-
-def dataloader_batches(root: pathlib.Path, mode: str, decoder: str, workers: int) -> Iterator[Any]:
-    from torch.utils.data import DataLoader
-
-    loader = DataLoader(
-        FolderSet(str(root), mode, decoder),
-        BATCH,
-        shuffle=True,
-        drop_last=True,
-        num_workers=workers,
-        persistent_workers=workers > 0,
+def measure(rows: list[report.Row], data: Data, count: int, seconds: float, progress: Progress) -> None:
+    able = [(row.contender, row.prepared.workers) for row in rows if row.prepared]
+    task = progress.add_task("measuring", total=count * len(able) * len(harness.MODES))
+    found = harness.rounds(
+        able,
+        data,
+        count,
+        seconds,
+        next_=lambda what: progress.update(task, description=what),
+        done=lambda: progress.advance(task),
     )
-    while True:
-        yield from loader
+    for row in rows:
+        if row.prepared:
+            row.measured = {mode: found[row.contender.name, row.prepared.workers, mode] for mode in harness.MODES}
+            failures = [m.failure for m in row.measured.values() if m.failure]
+            row.reason = f"does not run: {failures[0]}" if failures else ""
 
 
-def bare_loop(root: pathlib.Path, mode: str, threads: int, seconds: float) -> float:
-    """Images per second of the kernels alone, from memory."""
-    out = subprocess.run(
-        [ROOT / "build/release/jpeg_loop", root, f"threads={threads}", f"seconds={seconds}", f"mode={mode}", "decode=crop"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    found = re.search(r"([\d.]+) images/s", out)
-    if found is None:
-        raise RuntimeError(f"jpeg_loop said: {out}")
-    return float(found[1])
+def show(console: Console, table: report.Table, title: str = "") -> None:
+    out = Table(title=title, title_justify="left")
+    for i, heading in enumerate(table[0]):
+        out.add_column(heading, justify="left" if i == 0 or heading.startswith("pixels") else "right")
+    for cells in table[1:]:
+        out.add_row(*cells)
+    console.print(out)
 
 
-def rate(batches: Iterator[Any], seconds: float) -> float:
-    """Images per second, after a second of warming up: memory is there, workers are up."""
-    next(batches)
-    warm = time.perf_counter() + 1
-    while time.perf_counter() < warm:
-        next(batches)
-    start, images = time.perf_counter(), 0
-    while (elapsed := time.perf_counter() - start) < seconds:
-        images += len(next(batches))
-    return images / elapsed
-
-
-# -- the same pixels ---------------------------------------------------------------------------------
-
-
-def check_pixels(root: pathlib.Path) -> int:
-    """The largest difference in levels between headrace and Pillow + torchvision, without random steps."""
-    from PIL import Image
-    from torchvision.transforms import functional as F
-
-    worst = 0
-    ds = hr.open(root, {"image": hr.image("jpg").resize(256).center_crop(SIZE)})
-    files = sorted(pathlib.Path(root).glob("*/*.jpg"))
-    for i in range(0, len(files), max(1, len(files) // 32)):
-        with Image.open(files[i]) as picture:
-            want = F.pil_to_tensor(F.center_crop(F.resize(picture.convert("RGB"), 256), SIZE)).numpy()
-        worst = max(worst, int(np.abs(want.astype(int) - ds[i]["image"].astype(int)).max()))
-    return worst
-
-
-# -- the table ---------------------------------------------------------------------------------------
-
-
-def contenders(root: pathlib.Path, shards: pathlib.Path, seconds: float) -> dict[str, Callable[[], float]]:
-    """Name → a function that measures it once. DataLoader runs in a process of its own each time."""
-    out: dict[str, Callable[[], float]] = {}
-    cores = os.cpu_count() or 1
-    for mode in ("f32", "u8"):
-        for threads in sorted({1, cores}):
-            out[f"{mode} bare loop, {threads} threads"] = lambda m=mode, t=threads: bare_loop(root, m, t, seconds)
-            out[f"{mode} headrace tar, {threads} threads"] = lambda m=mode, t=threads: in_process(
-                "headrace", shards, m, t, seconds
-            )
-        out[f"{mode} headrace folder, {cores} threads"] = lambda m=mode: in_process("headrace", root, m, cores, seconds)
-        for decoder in ("pil", "torchvision"):
-            out[f"{mode} DataLoader + {decoder}, {cores} workers"] = lambda m=mode, d=decoder: in_process(
-                d, root, m, cores, seconds
-            )
-    return out
-
-
-def in_process(what: str, source: pathlib.Path, mode: str, threads: int, seconds: float) -> float:
-    command = [sys.executable, __file__, "--one", json.dumps([what, str(source), mode, threads, seconds])]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
-
-
-def one(what: str, source: str, mode: str, threads: int, seconds: float) -> float:
-    if what == "headrace":
-        return rate(headrace_batches(pathlib.Path(source), mode, threads), seconds)
-    return rate(dataloader_batches(pathlib.Path(source), mode, what, threads), seconds)
-
-
-def ratios(median: dict[str, float]) -> list[tuple[str, float]]:
-    cores = os.cpu_count() or 1
-    out = []
-    for mode in ("f32", "u8"):
-        for threads in sorted({1, cores}):
-            out.append(
-                (
-                    f"{mode}: headrace tar / bare loop, {threads} threads",
-                    median[f"{mode} headrace tar, {threads} threads"] / median[f"{mode} bare loop, {threads} threads"],
-                )
-            )
-        ours = median[f"{mode} headrace tar, {cores} threads"]
-        for decoder in ("pil", "torchvision"):
-            out.append(
-                (
-                    f"{mode}: headrace tar / DataLoader + {decoder}",
-                    ours / median[f"{mode} DataLoader + {decoder}, {cores} workers"],
-                )
-            )
-    return out
+def write_results(rows: list[report.Row], tables: list[report.Table], args: argparse.Namespace) -> None:
+    settings = {"images": args.images, "rounds": args.rounds, "seconds": args.seconds, "batch": BATCH}
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    text = report.markdown(tables)
+    (RESULTS / "bench.md").write_text(text)
+    run = report.as_dict(rows, settings)
+    (RESULTS / "bench.json").write_text(json.dumps(run, indent=1) + "\n")
+    if args.markdown:
+        args.markdown.write_text(text)
+    if args.peers or args.only:
+        picture = chart.draw(run)
+        (RESULTS / "bench.svg").write_text(picture)
+        if not args.only:
+            (ROOT / "docs/bench.svg").write_text(picture)
 
 
 def main() -> None:
@@ -227,52 +115,34 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--dir", type=pathlib.Path, default=ROOT / "data/bench")
-    parser.add_argument("--markdown", type=pathlib.Path, help="also write the table here")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        print(one(*json.loads(args.one)), flush=True)
-        os._exit(0)  # DataLoader's workers need no farewell
-    from rich.console import Console
-    from rich.progress import Progress
-    from rich.table import Table
-
-    root, shards = make_data(args.dir, args.images)
-    worst = check_pixels(root)
-    if worst > 1:
-        raise SystemExit(f"the pixels differ by {worst} levels: nothing to compare")
-    todo = contenders(root, shards, args.seconds)
-    results: dict[str, list[float]] = {name: [] for name in todo}
-    with Progress() as progress:
-        task = progress.add_task("measuring", total=args.rounds * len(todo))
-        for _ in range(args.rounds):
-            for name, measure in todo.items():
-                progress.update(task, description=name)
-                results[name].append(measure())
-                progress.advance(task)
-    median = {name: statistics.median(values) for name, values in results.items()}
-    table = Table(
-        "contender",
-        "images/s",
-        "least",
-        "most",
-        title=f"JPEG 500x375 to 224, batch {BATCH}, medians of {args.rounds} interleaved rounds",
-    )
-    lines = ["| contender | images/s | least | most |", "|---|---|---|---|"]
-    for name, values in results.items():
-        row = (name, f"{median[name]:,.0f}", f"{min(values):,.0f}", f"{max(values):,.0f}")
-        table.add_row(*row)
-        lines.append("| " + " | ".join(row) + " |")
-    share = Table("ratio", "")
-    lines += ["", "| ratio | |", "|---|---|"]
-    for name, value in ratios(median):
-        share.add_row(name, f"{value:.2f}")
-        lines.append(f"| {name} | {value:.2f} |")
-    console = Console()
-    console.print(table, share)
-    console.print(f"pixels: headrace and Pillow + torchvision differ by at most {worst} level")
-    if args.markdown:
-        args.markdown.write_text("\n".join(lines) + "\n")
+    parser.add_argument("--markdown", type=pathlib.Path, help="also write the tables here")
+    parser.add_argument("--peers", action="store_true", help="everyone, not only DataLoader")
+    parser.add_argument("--only", default="", metavar="NAMES", help="these scripts of bench/peers, separated by commas")
+    parser.add_argument("--list", action="store_true", help="name the contenders and their pinned versions, and stop")
+    parser.add_argument("--again", action="store_true", help="compare pixels and find worker counts anew")
+    args, start = parser.parse_args(), time.monotonic()
+    todo = chosen(args.peers or args.list, args.only)
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    if args.list:
+        rows = [(c.script, report.Row(c, None, {}).title, c.filter, str(environments.interpreter(c.script))) for c in todo]
+        return show(console, [("--only", "contender", "filter", "interpreter"), *rows])
+    data = make_data(args.dir, args.images)
+    columns = (TextColumn("{task.description:<32}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        rows = prepare(todo, data, progress, args.again)
+        wrong = [row for row in rows if row.contender.script == "headrace" and not row.pixels.startswith("same")]
+        if wrong:
+            raise SystemExit(f"{wrong[0].contender.name}: {wrong[0].reason or wrong[0].pixels}: nothing to compare")
+        measure(rows, data, args.rounds, args.seconds, progress)
+    tables = [report.peer_table(rows) if args.peers or args.only else report.base_table(rows), report.ratios(rows)]
+    show(console, tables[0], f"JPEG 500x375 to 224, batch {BATCH}, images/s, medians of {args.rounds} interleaved rounds")
+    if len(tables[1]) > 1:
+        show(console, tables[1])
+    for row in rows:
+        if row.prepared and row.contender.script == "headrace":
+            console.print(f"pixels: {row.contender.name} and Pillow differ by at most {row.prepared.most:.0f} level")
+    write_results(rows, tables, args)
+    console.print(f"{(time.monotonic() - start) / 60:.1f} minutes; {RESULTS.relative_to(ROOT)}/bench.json, bench.md")
 
 
 if __name__ == "__main__":

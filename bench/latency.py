@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from images import ROOT, make_data
+from data import ROOT, make_data
 
 ROUNDS = 9
 
@@ -92,8 +92,7 @@ def run(code: str, *args: str) -> list[float]:
 
 
 def main() -> None:
-    _, shards = make_data(ROOT / "data/bench", 1000)
-    source = str(shards)
+    source = str(make_data(ROOT / "data/bench", 1000).shards)
     whole, first = [], []
     for _ in range(ROUNDS):
         a, b = run(FIRST_BATCH, source, str(time.time()))

@@ -12,7 +12,8 @@ import time
 
 import headrace as hr
 import numpy as np
-from images import ROOT, make_data
+
+from data import ROOT, make_data
 
 
 def resident_mb() -> float:
@@ -24,7 +25,7 @@ def resident_mb() -> float:
 
 def main() -> None:
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 10
-    _, shards = make_data(ROOT / "data/bench", 1000)
+    shards = make_data(ROOT / "data/bench", 1000).shards
     fields = {"image": hr.image("jpg").random_resized_crop(224).random_flip().normalize(hr.IMAGENET), "label": hr.scalar("cls")}
     loader = hr.Loader(shards, 64, fields, seed=1, tail="keep", output="numpy", memory_budget="256MiB")
     end, first, epochs = time.time() + 60 * minutes, None, 0
