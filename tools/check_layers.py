@@ -22,7 +22,7 @@ WRAPPED = {
     "spng.h": re.compile(r"codec/(png|encode_png)\.cc"),
     "zlib.h": re.compile(r"codec/png(_test)?\.cc"),
     "webp/": re.compile(r"codec/(webp|encode_webp)\.cc"),
-    "hwy/": re.compile(r"transform/(kernels_[a-z]+\.cc|sums-inl\.h)"),
+    "hwy/": re.compile(r"transform/(kernels_[a-z]+\.cc|(sums|lanes)-inl\.h)"),
     "Python.h": re.compile(r"(?!)"),
     "nanobind/": re.compile(r"(?!)"),
 }

@@ -88,20 +88,194 @@ class ImageField(Field):
         ratio: Sequence[float] = (3 / 4, 4 / 3),
         filter: str = "bilinear",
     ) -> ImageField:
-        """A random part of the picture, resized to ``size``; drawn as torchvision draws it."""
+        """A random part of the picture, resized to ``size``; drawn as torchvision draws it.
+
+        ``filter``: "nearest", "bilinear", "bicubic" or "lanczos", antialiased as Pillow's."""
         return self._step("random_resized_crop", size=size, scale=scale, ratio=ratio, filter=filter)
 
     def resize(self, size: int | Sequence[int], filter: str = "bilinear") -> ImageField:
-        """``s``: the shorter side becomes s, as in torchvision. ``(h, w)``: exactly that."""
+        """``s``: the shorter side becomes s, as in torchvision. ``(h, w)``: exactly that.
+
+        ``filter``: "nearest", "bilinear", "bicubic" or "lanczos", antialiased as Pillow's."""
         return self._step("resize", size=size, filter=filter)
 
     def center_crop(self, size: int | Sequence[int]) -> ImageField:
         """The middle of the picture; filled up with zeros where the picture is smaller."""
         return self._step("center_crop", size=size)
 
+    def random_crop(
+        self,
+        size: int | Sequence[int],
+        padding: int | Sequence[int] | None = None,
+        pad_if_needed: bool = False,
+        fill: float | Sequence[float] = 0,
+        padding_mode: str = "constant",
+    ) -> ImageField:
+        """A part of ``size`` at a random place, of the picture with ``padding`` around it.
+
+        ``padding``, ``fill`` and ``padding_mode``: as for ``pad``. A picture that is smaller with
+        its padding is an error unless ``pad_if_needed``.
+        """
+        return self._step(
+            "random_crop", size=size, padding=padding, pad_if_needed=pad_if_needed, fill=fill, padding_mode=padding_mode
+        )
+
+    def pad(self, padding: int | Sequence[int], fill: float | Sequence[float] = 0, padding_mode: str = "constant") -> ImageField:
+        """Wider and higher. ``padding``: one number for all sides, (left and right, top and bottom),
+        or (left, top, right, bottom). ``fill``: a level, or one for each channel. ``padding_mode``:
+        "constant", "edge", "reflect" or "symmetric"."""
+        return self._step("pad", padding=padding, fill=fill, padding_mode=padding_mode)
+
     def random_flip(self, p: float = 0.5) -> ImageField:
         """Mirrored left-right with probability ``p``."""
         return self._step("random_flip", p=p)
+
+    def random_vertical_flip(self, p: float = 0.5) -> ImageField:
+        """Mirrored top-bottom with probability ``p``."""
+        return self._step("random_vertical_flip", p=p)
+
+    def random_rotation(
+        self,
+        degrees: float | Sequence[float],
+        interpolation: str = "nearest",
+        center: Sequence[float] | None = None,
+        fill: float | Sequence[float] = 0,
+    ) -> ImageField:
+        """Turned counter-clockwise by an angle uniform in ``degrees``: (low, high), or v for (-v, v).
+
+        About ``center`` (x, y) or the middle; the size stays. ``interpolation``: "nearest" or
+        "bilinear". Pixels are those of torchvision's v2 functions on u8 tensors.
+        """
+        return self._step("random_rotation", degrees=degrees, interpolation=interpolation, center=center, fill=fill)
+
+    def random_affine(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] = 0,
+        center: Sequence[float] | None = None,
+    ) -> ImageField:
+        """Turned, moved, scaled and sheared; the size stays.
+
+        ``degrees`` as for ``random_rotation``, but clockwise; ``translate``: at most so much of the
+        width and of the height; ``scale``: (low, high); ``shear``: v for (-v, v), (low, high) along x,
+        or (low x, high x, low y, high y), in degrees. What is left out is left alone.
+        """
+        return self._step(
+            "random_affine",
+            degrees=degrees,
+            translate=translate,
+            scale=scale,
+            shear=shear,
+            interpolation=interpolation,
+            fill=fill,
+            center=center,
+        )
+
+    def color_jitter(
+        self,
+        brightness: float | Sequence[float] | None = None,
+        contrast: float | Sequence[float] | None = None,
+        saturation: float | Sequence[float] | None = None,
+        hue: float | Sequence[float] | None = None,
+        p: float = 1.0,
+    ) -> ImageField:
+        """Brightness, contrast, saturation and hue change by random factors, in random order.
+
+        v means factors from max(0, 1 - v) to 1 + v, for hue turns from -v to v (at most 0.5);
+        (low, high) means just that. ``p``: the probability that anything happens, as
+        torchvision's RandomApply gives it.
+        """
+        return self._step("color_jitter", brightness=brightness, contrast=contrast, saturation=saturation, hue=hue, p=p)
+
+    def random_grayscale(self, p: float = 0.1) -> ImageField:
+        """Gray with probability ``p``, in as many channels as before."""
+        return self._step("random_grayscale", p=p)
+
+    def gaussian_blur(
+        self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0), p: float = 1.0
+    ) -> ImageField:
+        """A Gaussian blur of ``kernel_size`` pixels (odd; one number, or across and down), its
+        deviation uniform in ``sigma``. ``p``: the probability that it happens."""
+        return self._step("gaussian_blur", kernel_size=kernel_size, sigma=sigma, p=p)
+
+    def random_adjust_sharpness(self, sharpness_factor: float, p: float = 0.5) -> ImageField:
+        """With probability ``p`` blurred (factor 0) or sharpened (factor above 1)."""
+        return self._step("random_adjust_sharpness", sharpness_factor=sharpness_factor, p=p)
+
+    def random_solarize(self, threshold: float, p: float = 0.5) -> ImageField:
+        """With probability ``p`` levels from ``threshold`` on become 255 minus themselves."""
+        return self._step("random_solarize", threshold=threshold, p=p)
+
+    def random_posterize(self, bits: int, p: float = 0.5) -> ImageField:
+        """With probability ``p`` only the first ``bits`` bits of each level stay."""
+        return self._step("random_posterize", bits=bits, p=p)
+
+    def random_autocontrast(self, p: float = 0.5) -> ImageField:
+        """With probability ``p`` each colour is stretched from its darkest and lightest to 0 and 255."""
+        return self._step("random_autocontrast", p=p)
+
+    def random_equalize(self, p: float = 0.5) -> ImageField:
+        """With probability ``p`` the levels of each colour become equally frequent."""
+        return self._step("random_equalize", p=p)
+
+    def random_invert(self, p: float = 0.5) -> ImageField:
+        """With probability ``p`` every level becomes 255 minus itself."""
+        return self._step("random_invert", p=p)
+
+    def random_erasing(
+        self,
+        p: float = 0.5,
+        scale: Sequence[float] = (0.02, 0.33),
+        ratio: Sequence[float] = (0.3, 3.3),
+        value: float | Sequence[float] | str = 0,
+    ) -> ImageField:
+        """With probability ``p`` a random part of the picture is covered by ``value``.
+
+        ``value``: a level from 0 to 255, one for each channel, or ``"random"``. It stands before
+        ``normalize``: where torchvision erases with 0 after it, say ``value=(124, 116, 104)``, the
+        mean of ImageNet. ``"random"`` is noise that ``normalize(hr.IMAGENET)`` makes nearly normal.
+        """
+        return self._step("random_erasing", p=p, scale=scale, ratio=ratio, value=value)
+
+    def rand_augment(
+        self,
+        num_ops: int = 2,
+        magnitude: int = 9,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] | None = None,
+    ) -> ImageField:
+        """RandAugment: ``num_ops`` changes drawn out of fourteen, all of one magnitude."""
+        return self._step(
+            "rand_augment",
+            num_ops=num_ops,
+            magnitude=magnitude,
+            num_magnitude_bins=num_magnitude_bins,
+            interpolation=interpolation,
+            fill=fill,
+        )
+
+    def trivial_augment(
+        self,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] | None = None,
+    ) -> ImageField:
+        """TrivialAugment (torchvision's TrivialAugmentWide): one change of random magnitude."""
+        return self._step("trivial_augment", num_magnitude_bins=num_magnitude_bins, interpolation=interpolation, fill=fill)
+
+    def auto_augment(
+        self,
+        policy: str = "imagenet",
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] | None = None,
+    ) -> ImageField:
+        """AutoAugment: a pair of changes of ``policy``: "imagenet", "cifar10" or "svhn"."""
+        return self._step("auto_augment", policy=policy, interpolation=interpolation, fill=fill)
 
     def normalize(self, mean: Any, std: Any = None) -> ImageField:
         """``(value/255 - mean) / std`` as f32; ``normalize(hr.IMAGENET)`` gives both."""

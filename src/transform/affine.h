@@ -33,6 +33,7 @@ inline Affine affine_of(const View& view) {
   const double sy = static_cast<double>(view.size.height) / view.box.height;
   Affine a{sx, 0, -sx * view.box.x - view.window.x, 0, sy, -sy * view.box.y - view.window.y};
   if (view.flip) a = a.then({-1, 0, static_cast<double>(view.window.width), 0, 1, 0});
+  if (view.flip_down) a = a.then({1, 0, 0, 0, -1, static_cast<double>(view.window.height)});
   return a;
 }
 

@@ -14,9 +14,11 @@ Box moved(const Box& box, int dx, int dy) {
   return {box.x + dx, box.y + dy, box.width, box.height};
 }
 
-// The same pixels counted from the other side of a picture of this width.
-Box mirrored(const Box& box, int width) {
-  return {width - box.x - box.width, box.y, box.width, box.height};
+// The same pixels counted from the other sides, as the view flips, of a picture of this size.
+Box mirrored(Box box, Size size, const View& view) {
+  if (view.flip) box.x = size.width - box.x - box.width;
+  if (view.flip_down) box.y = size.height - box.y - box.height;
+  return box;
 }
 
 // Everything of the resampled picture can be seen in the result.
@@ -25,30 +27,24 @@ bool shows_all(const View& v) {
          v.window.y + v.window.height >= v.size.height;
 }
 
-// Something of the resampled picture can be seen in the result.
-bool shows_some(const View& v) {
-  return v.window.x < v.size.width && v.window.y < v.size.height &&
-         v.window.x + v.window.width > 0 && v.window.y + v.window.height > 0;
-}
-
 View then_crop(const View& first, const View& second) {
-  Box cut = moved(second.window, second.box.x, second.box.y);
-  if (first.flip) cut = mirrored(cut, first.window.width);
+  const Box cut = mirrored(moved(second.window, second.box.x, second.box.y), first.result(), first);
   View out = first;
   out.window = moved(cut, first.window.x, first.window.y);
   out.flip = first.flip != second.flip;
+  out.flip_down = first.flip_down != second.flip_down;
+  if (second.pads()) out.padding = second.padding;
   return out;
 }
 
 // Resampling and mirroring change places: the filters are symmetric.
 View then_resample(const View& first, const View& second) {
   View out = second;
-  if (first.flip) {
-    out.box = mirrored(second.box, first.window.width);
-    out.window = mirrored(second.window, second.size.width);
-  }
+  out.box = mirrored(second.box, first.result(), first);
+  out.window = mirrored(second.window, second.size, first);
   out.box = moved(out.box, first.box.x + first.window.x, first.box.y + first.window.y);
   out.flip = first.flip != second.flip;
+  out.flip_down = first.flip_down != second.flip_down;
   return out;
 }
 
@@ -58,7 +54,29 @@ Result<Filter> filter_named(std::string_view name) {
   if (name == "bilinear") return Filter::kBilinear;
   if (name == "bicubic") return Filter::kBicubic;
   if (name == "nearest") return Filter::kNearest;
-  return invalid("no filter '" + std::string(name) + "'; there are nearest, bilinear, bicubic");
+  if (name == "lanczos") return Filter::kLanczos;
+  return invalid("no filter '" + std::string(name) +
+                 "'; there are nearest, bilinear, bicubic, lanczos");
+}
+
+Result<Border> border_named(std::string_view name) {
+  if (name == "constant") return Border::kConstant;
+  if (name == "edge") return Border::kEdge;
+  if (name == "reflect") return Border::kReflect;
+  if (name == "symmetric") return Border::kSymmetric;
+  return invalid("no padding_mode '" + std::string(name) +
+                 "'; there are constant, edge, reflect, symmetric");
+}
+
+int within(int at, int extent, Border border) {
+  if (at >= 0 && at < extent) return at;
+  if (border == Border::kEdge || extent == 1) return at < 0 ? 0 : extent - 1;
+  // There and back again: the second half of a period is the first one mirrored.
+  const int edge = border == Border::kReflect ? 1 : 0;
+  const int period = 2 * (extent - edge);
+  at %= period;
+  if (at < 0) at += period;
+  return at < extent ? at : period - at - 1 + edge;
 }
 
 View identity_view(Size source) {
@@ -66,11 +84,11 @@ View identity_view(Size source) {
 }
 
 View crop_view(Size source, const Box& window) {
-  return {whole(source), source, Filter::kBilinear, window, false};
+  return {.box = whole(source), .size = source, .window = window};
 }
 
 View resize_view(Size source, Size size, Filter filter) {
-  return {whole(source), size, filter, whole(size), false};
+  return {.box = whole(source), .size = size, .filter = filter, .window = whole(size)};
 }
 
 std::optional<View> compose(const View& first, const View& second) {
@@ -83,9 +101,9 @@ std::optional<View> compose(const View& first, const View& second) {
   const bool inside = !second.pads() && contains(seen.width, seen.height, second.box);
   const bool everything = second.box == whole(seen) && shows_all(first);
   if (!inside && !everything) return std::nullopt;
-  const View cropped = then_crop(first, second);
-  if (!shows_some(cropped)) return std::nullopt;
-  return cropped;
+  const bool alike = first.padding == second.padding && first.padding.border == Border::kConstant;
+  if (first.pads() && second.pads() && !alike) return std::nullopt;
+  return then_crop(first, second);
 }
 
 }  // namespace headrace

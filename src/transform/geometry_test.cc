@@ -44,9 +44,17 @@ int between(Rng& rng, int low, int high) {
   return low + static_cast<int>(rng.below(static_cast<uint64_t>(high - low + 1)));
 }
 
-// A step as the library makes them: crop (perhaps padding), flip, resize, resized crop.
+// A step as the library makes them: crop (perhaps padding), flips, resize, resized crop, padded
+// crop.
 View random_step(Size in, Rng& rng) {
-  switch (rng.below(4)) {
+  switch (rng.below(5)) {
+    case 4: {
+      View v = crop_view(in, {between(rng, -9, in.width), between(rng, -9, in.height),
+                              between(rng, 1, in.width + 9), between(rng, 1, in.height + 9)});
+      v.padding.border = static_cast<Border>(rng.below(4));
+      v.padding.fill = {1, 2, static_cast<uint8_t>(3 + rng.below(2)), 4};
+      return v;
+    }
     case 0: {
       const int w = between(rng, 1, in.width + 6);
       const int h = between(rng, 1, in.height + 6);
@@ -56,7 +64,8 @@ View random_step(Size in, Rng& rng) {
     }
     case 1: {
       View v = identity_view(in);
-      v.flip = true;
+      v.flip = rng.below(2) == 0;
+      v.flip_down = !v.flip || rng.below(2) == 0;
       return v;
     }
     case 2:
@@ -88,7 +97,8 @@ TEST(GeometryTest, FoldedStepsGiveThePixelsOfOneAfterTheOther) {
     ASSERT_EQ(got.size, expected.size);
     for (size_t k = 0; k < expected.pixels.size() - kRowSlack; ++k)
       // Mirrored weights may round the other way: one level.
-      ASSERT_NEAR(got.pixels[k], expected.pixels[k], first.flip && second.resamples() ? 1 : 0)
+      ASSERT_NEAR(got.pixels[k], expected.pixels[k],
+                  (first.flip || first.flip_down) && second.resamples() ? 1 : 0)
           << "case " << i;
   }
   EXPECT_GT(folded, 2000);
@@ -119,8 +129,34 @@ TEST(GeometryTest, ResizeThenCenterCropIsOneView) {
 }
 
 TEST(GeometryTest, UnknownFiltersAreNamed) {
-  EXPECT_EQ(filter_named("lanczos").status().message(),
-            "no filter 'lanczos'; there are nearest, bilinear, bicubic");
+  EXPECT_EQ(filter_named("box").status().message(),
+            "no filter 'box'; there are nearest, bilinear, bicubic, lanczos");
+}
+
+TEST(GeometryTest, BordersAreThoseOfTheirPictures) {
+  const auto row = [](Border border) {
+    std::string out;
+    for (int i = -6; i < 9; ++i) out += "abcd"[within(i, 4, border)];
+    return out;
+  };
+  EXPECT_EQ(row(Border::kEdge), "aaaaaaabcdddddd");
+  EXPECT_EQ(row(Border::kReflect), "abcdcbabcdcbabc");
+  EXPECT_EQ(row(Border::kSymmetric), "cddcbaabcddcbaa");
+  for (const Border b : {Border::kEdge, Border::kReflect, Border::kSymmetric})
+    for (int i = -3; i < 4; ++i) EXPECT_EQ(within(i, 1, b), 0);
+}
+
+TEST(GeometryTest, TwoWaysOfPaddingTakeTwoPasses) {
+  View mirrored = crop_view({4, 4}, {-2, -2, 8, 8});
+  mirrored.padding.border = Border::kReflect;
+  const View black = crop_view({8, 8}, {-1, -1, 10, 10});
+  EXPECT_FALSE(compose(mirrored, black));
+  EXPECT_FALSE(compose(crop_view({4, 4}, {-2, -2, 8, 8}), [] {
+    View white = crop_view({8, 8}, {-1, -1, 10, 10});
+    white.padding.fill.fill(255);
+    return white;
+  }()));
+  EXPECT_EQ(compose(mirrored, crop_view({8, 8}, {0, 0, 5, 5}))->padding, mirrored.padding);
 }
 
 }  // namespace

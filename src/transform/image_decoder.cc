@@ -136,8 +136,15 @@ Status add_step(const Step& step, Program& program, Size& size, std::string& las
   if (!last_store_step.empty())
     return invalid("must come before " + last_store_step + ", which is part of the last pass");
   NamedStep named{step.name, std::move(transform)};
-  if (const Geometric* geometric = named.geometric()) size = geometric->infer(size);
-  named.moves = named.geometric() != nullptr;
+  const int channels = channels_of(program.mode);
+  if (const Geometric* geometric = named.geometric()) {
+    HEADRACE_TRY(geometric->check_channels(channels));
+    size = geometric->infer(size);
+    named.moves = true;
+  } else {
+    HEADRACE_TRY(named.pixels()->check_channels(channels));
+    named.moves = named.pixels()->moves();
+  }
   for (const NamedStep& before : program.steps) named.draw += before.moves == named.moves;
   program.steps.push_back(std::move(named));
   return {};

@@ -46,7 +46,7 @@ ImageRun::ImageRun(const Program& program, Key draws, Slot& slot)
 
 Result<ImageRequest> ImageRun::begin(const ImageInfo& info) {
   source_ = {info.width, info.height};
-  const View view = next_leg(source_);
+  HEADRACE_ASSIGN(const View view, next_leg(source_));
   const int shrink = program_.fast && info.can_shrink ? shrink_for(view) : 1;
   HEADRACE_ASSIGN(const Box region, open_leg(view, shrink));
   return ImageRequest{region, program_.mode, shrink};
@@ -59,7 +59,8 @@ Status ImageRun::rows(const Rows& rows) {
 
 Status ImageRun::take(const SharedPicture& picture) {
   source_ = picture.size();
-  HEADRACE_ASSIGN(const Box region, open_leg(next_leg(source_), 1));
+  HEADRACE_ASSIGN(const View view, next_leg(source_));
+  HEADRACE_ASSIGN(const Box region, open_leg(view, 1));
   scratch_.resampler.rows(picture.rows(region));
   return {};
 }
@@ -69,12 +70,15 @@ Status ImageRun::finish() {
     const Pixels picture{picture_data(), size_, channels()};
     if (!at_end() && program_.steps[next_].pixels() != nullptr) {
       const NamedStep& step = program_.steps[next_];
-      HEADRACE_TRY(step.pixels()->apply(picture, rng(step)));
+      if (const Status s = step.pixels()->apply(picture, rng(step)); !s.ok())
+        return s.with(name_of(next_));
+      if (const auto moved = step.pixels()->matrix(size_, rng(step))) map_ = map_.then(*moved);
       ++next_;
       continue;
     }
     which_ = 1 - which_;
-    HEADRACE_ASSIGN(const Box region, open_leg(next_leg(picture.size), 1));
+    HEADRACE_ASSIGN(const View view, next_leg(picture.size));
+    HEADRACE_ASSIGN(const Box region, open_leg(view, 1));
     scratch_.resampler.rows(part_of(picture, region));
   }
   return {};
@@ -84,16 +88,22 @@ Rng ImageRun::rng(const NamedStep& step) const {
   return Rng(step.moves ? draws_.with(step.draw) : draws_.with("pixels").with(step.draw));
 }
 
+std::string ImageRun::name_of(size_t step) const {
+  return "step " + std::to_string(step + 1) + " " + program_.steps[step].name;
+}
+
 uint8_t* ImageRun::picture_data() {
   return reinterpret_cast<uint8_t*>(scratch_.picture[which_].data());
 }
 
 // Folds steps from next_ on into one view of a picture of this size.
-View ImageRun::next_leg(Size size) {
+Result<View> ImageRun::next_leg(Size size) {
   View view = identity_view(size);
   for (; !at_end(); ++next_) {
     const NamedStep& step = program_.steps[next_];
     if (step.geometric() == nullptr) break;
+    if (const Status s = step.geometric()->check_size(view.result()); !s.ok())
+      return s.with(name_of(next_));
     const auto folded = compose(view, step.geometric()->view(view.result(), rng(step)));
     if (!folded) break;
     view = *folded;

@@ -31,7 +31,10 @@ class ImageRun final : public ImageSink {
   Status finish();
 
   // What the first leg reads of a picture of this size.  Asked of a fresh run.
-  Box first_box(Size size) { return next_leg(size).box; }
+  Box first_box(Size size) {
+    const auto view = next_leg(size);
+    return view.ok() ? view.value().box : Box{0, 0, size.width, size.height};
+  }
   // Known after finish(): from the picture to the result.
   const Affine& map() const { return map_; }
   Size source() const { return source_; }
@@ -45,7 +48,8 @@ class ImageRun final : public ImageSink {
   bool at_end() const { return next_ == program_.steps.size(); }
   Rng rng(const NamedStep& step) const;
   uint8_t* picture_data();
-  View next_leg(Size size);
+  std::string name_of(size_t step) const;
+  Result<View> next_leg(Size size);
   Result<Box> open_leg(const View& view, int shrink);
 
   const Program& program_;

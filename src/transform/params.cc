@@ -100,6 +100,26 @@ std::string Params::need_text(const std::string& name) {
   return take_text(name, "");
 }
 
+std::vector<int> Params::take_integers(const std::string& name, std::vector<int> fallback) {
+  return values_.contains(name) ? need_integers(name) : (known_.push_back(name), fallback);
+}
+
+int Params::take_integer(const std::string& name, int fallback) {
+  const auto list = take_integers(name, {fallback});
+  if (list.size() != 1) wrong(name, "a whole number");
+  return list.empty() ? fallback : list[0];
+}
+
+bool Params::take_word(const std::string& name, std::string_view word) {
+  const auto found = values_.find(name);
+  if (found == values_.end()) return false;
+  const auto* text = std::get_if<std::string>(&found->second);
+  if (text == nullptr) return false;
+  if (*text != word) wrong(name, "numbers or '" + std::string(word) + "'");
+  values_.erase(found);
+  return true;
+}
+
 std::vector<int> Params::need_integers(const std::string& name) {
   std::vector<int> out;
   for (const double v : need_numbers(name)) {

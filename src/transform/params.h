@@ -32,6 +32,10 @@ class Params {
   std::string take_text(const std::string& name, std::string fallback);
   // A single number is a list of one.
   std::vector<double> take_numbers(const std::string& name, std::vector<double> fallback);
+  std::vector<int> take_integers(const std::string& name, std::vector<int> fallback);
+  int take_integer(const std::string& name, int fallback);
+  // Whether it is this text; other values stay, for the next take.
+  bool take_word(const std::string& name, std::string_view word);
   // Likewise, of whole numbers within int; must be there.
   std::vector<int> need_integers(const std::string& name);
   std::vector<double> need_numbers(const std::string& name);

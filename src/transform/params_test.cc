@@ -59,5 +59,28 @@ TEST(NearestNameTest, FindsWhatWasMeant) {
   EXPECT_EQ(nearest_name("", kNames), "");
 }
 
+TEST(ParamsTest, WordsAndNumbersMayStandInOnePlace) {
+  Params word({{"value", std::string("random")}});
+  EXPECT_TRUE(word.take_word("value", "random"));
+  EXPECT_TRUE(word.done().ok());
+  Params number({{"value", 3.0}});
+  EXPECT_FALSE(number.take_word("value", "random"));
+  EXPECT_EQ(number.take_numbers("value", {}), std::vector<double>{3});
+  Params other({{"value", std::string("noise")}});
+  other.take_word("value", "random");
+  EXPECT_EQ(other.done().message(), "parameter 'value' must be numbers or 'random'");
+}
+
+TEST(ParamsTest, IntegersAreWhole) {
+  Params params({{"a", int64_t{3}}, {"b", std::vector<double>{1, 2}}});
+  EXPECT_EQ(params.take_integer("a", 7), 3);
+  EXPECT_EQ(params.take_integers("b", {}), (std::vector<int>{1, 2}));
+  EXPECT_EQ(params.take_integer("c", 7), 7);
+  EXPECT_TRUE(params.done().ok());
+  Params two({{"a", std::vector<double>{1, 2}}});
+  two.take_integer("a", 7);
+  EXPECT_EQ(two.done().message(), "parameter 'a' must be a whole number");
+}
+
 }  // namespace
 }  // namespace headrace

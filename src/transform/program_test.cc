@@ -57,8 +57,11 @@ TEST(ProgramTest, MistakesNameTheFieldAndTheStep) {
             "field 'image', step 1 randomflip: no such step; did you mean random_flip?");
   EXPECT_EQ(error(image({step("sharpen")})),
             "field 'image', step 1 sharpen: no such step; there are random_resized_crop, resize, "
-            "center_crop, "
-            "random_flip, normalize, cast, layout");
+            "center_crop, random_crop, pad, random_flip, random_vertical_flip, random_rotation, "
+            "random_affine, color_jitter, random_grayscale, gaussian_blur, "
+            "random_adjust_sharpness, random_solarize, random_posterize, random_autocontrast, "
+            "random_equalize, random_invert, random_erasing, rand_augment, trivial_augment, "
+            "auto_augment, normalize, cast, layout");
   EXPECT_EQ(error(image({normalize(), crop})),
             "field 'image', step 2 random_resized_crop: must come before normalize, which is part "
             "of the last pass");

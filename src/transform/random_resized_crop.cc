@@ -11,11 +11,6 @@
 namespace headrace {
 namespace {
 
-struct Range {
-  double low;
-  double high;
-};
-
 // To the nearest, ties to even, as Python's round().
 int rounded(double v) {
   return static_cast<int>(std::nearbyint(v));
@@ -69,7 +64,7 @@ class RandomResizedCrop final : public Geometric {
   const Filter filter_;
 };
 
-Result<Range> range_from(const std::vector<double>& v, std::string_view name, double most) {
+Result<Range> positive_range(const std::vector<double>& v, std::string_view name, double most) {
   if (v.size() == 2 && v[0] > 0 && v[0] <= v[1] && v[1] <= most) return Range{v[0], v[1]};
   return invalid("parameter '" + std::string(name) + "' must be (low, high) with 0 < low <= high" +
                  (most == 1 ? " <= 1" : ""));
@@ -82,8 +77,8 @@ Result<Transform> make(Params params) {
   const std::string filter_name = params.take_text("filter", "bilinear");
   HEADRACE_TRY(params.done());
   HEADRACE_ASSIGN(const Size size, size_from(numbers));
-  HEADRACE_ASSIGN(const Range scales, range_from(scale, "scale", 1));
-  HEADRACE_ASSIGN(const Range ratios, range_from(ratio, "ratio", 1e6));
+  HEADRACE_ASSIGN(const Range scales, positive_range(scale, "scale", 1));
+  HEADRACE_ASSIGN(const Range ratios, positive_range(ratio, "ratio", 1e6));
   HEADRACE_ASSIGN(const Filter filter, filter_named(filter_name));
   return Transform(std::make_unique<RandomResizedCrop>(size, scales, ratios, filter));
 }

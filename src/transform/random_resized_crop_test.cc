@@ -79,7 +79,7 @@ TEST(RandomResizedCropTest, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error({{"size", int64_t{8}}, {"ratio", 1.0}}),
             "parameter 'ratio' must be (low, high) with 0 < low <= high");
   EXPECT_EQ(error({{"size", int64_t{8}}, {"filter", std::string("box")}}),
-            "no filter 'box'; there are nearest, bilinear, bicubic");
+            "no filter 'box'; there are nearest, bilinear, bicubic, lanczos");
   EXPECT_EQ(error({{"size", int64_t{8}}, {"scales", 1.0}}),
             "unknown parameter 'scales'; it takes size, scale, ratio, filter");
 }

@@ -50,16 +50,31 @@ bool goes_down_first(const View& v) {
 }  // namespace
 
 void Resampler::plan(const View& view, int shrink) {
-  const Span columns = cut(view.window.x, view.window.width, view.size.width);
-  const Span lines = cut(view.window.y, view.window.height, view.size.height);
+  const Border border = view.padding.border;
+  Span columns{view.window.x, view.window.width};
+  Span lines{view.window.y, view.window.height};
+  if (border == Border::kConstant) {
+    columns = cut(view.window.x, view.window.width, view.size.width);
+    lines = cut(view.window.y, view.window.height, view.size.height);
+  }
   content_ = {columns.first - view.window.x, lines.first - view.window.y, columns.count,
               lines.count};
   if (view.flip) content_.x = view.window.width - content_.x - content_.width;
+  if (columns.count == 0 || lines.count == 0) {
+    content_ = {0, view.window.height, 0, 0};  // all is padding; a codec gives a pixel at least
+    columns = lines = {0, 1};
+  }
   reverse_ = view.flip;
+  flip_down_ = view.flip_down;
+  padding_ = view.padding;
   Axis x = axis_of(view.box.x, view.box.width, view.size.width, columns, shrink, view.filter);
   x.reverse = view.flip;
+  x.border = border;
   across_.build(x);
-  down_.build(axis_of(view.box.y, view.box.height, view.size.height, lines, shrink, view.filter));
+  Axis y = axis_of(view.box.y, view.box.height, view.size.height, lines, shrink, view.filter);
+  y.border = border;
+  down_.build(y);
+  keeps_all_ = y.reaches_outside();
   down_first_ = goes_down_first(view);
 }
 
@@ -68,13 +83,28 @@ void Resampler::reserve() {
   wide_ = aligned(static_cast<size_t>(result_.width) + kKernelSlack);
   const auto source = static_cast<size_t>(across_.high() - across_.low());
   ring_stride_ = down_first_ ? aligned(source * channels() + kRowSlack) : plane_ * channels();
-  ring_rows_ = 2 * down_.pairs() + kTogether;
+  ring_rows_ = (keeps_all_ ? down_.high() - down_.low() : 2 * down_.pairs()) + kTogether;
   ring_.resize(static_cast<size_t>(ring_rows_) * ring_stride_);
   if (premultiplied_) alpha_rows_.resize(kTogether * (4 * source + kRowSlack));
   if (down_first_) tall_.resize(kTogether * ring_stride_);
   lines_.resize(kTogether * wide_ * channels());
-  std::memset(lines_.data(), 0, lines_.size());
+  paint_padding();
   pointers_.resize(2 * static_cast<size_t>(down_.pairs()));
+}
+
+void Resampler::paint_padding() {
+  for (int i = 0; i < kTogether; ++i)
+    for (size_t c = 0; c < channels(); ++c)
+      std::memset(line(i) + c * wide_, padding_.fill[c], wide_);
+}
+
+// Kernels write past the end of what they make.
+void Resampler::paint_right(int i) {
+  const int end = content_.x + content_.width;
+  if (end == result_.width) return;
+  for (size_t c = 0; c < channels(); ++c)
+    std::memset(line(i) + c * wide_ + end, padding_.fill[c],
+                static_cast<size_t>(result_.width - end));
 }
 
 Box Resampler::begin(const View& view, int shrink, int channels, const Store& store,
@@ -85,7 +115,7 @@ Box Resampler::begin(const View& view, int shrink, int channels, const Store& st
   channels_ = channels;
   out_ = out.data();
   premultiplied_ =
-      channels == 4 && view.filter != Filter::kNearest && !(across_.is_copy() && down_.is_copy());
+      channels == 4 && view.filter != Filter::kNearest && (view.resamples() || shrink != 1);
   direct_ = !premultiplied_ && store.dtype == DType::kU8 && store.layout == Layout::kNCHW &&
             !down_first_ && content_.width == result_.width;
   reserve();
@@ -155,7 +185,7 @@ void Resampler::finish_row(int y) {
   const auto width = static_cast<size_t>(content_.width);
   const auto out_width = static_cast<size_t>(result_.width);
   const size_t out_plane = out_width * static_cast<size_t>(result_.height);
-  const size_t out_row = static_cast<size_t>(content_.y + y) * out_width;
+  const size_t out_row = static_cast<size_t>(row_of(content_.y + y)) * out_width;
   for (size_t c = 0; c < channels(); ++c) {
     uint8_t* to = direct_ ? reinterpret_cast<uint8_t*>(out_) + c * out_plane + out_row
                           : line(0) + c * wide_ + content_.x;
@@ -188,13 +218,14 @@ void Resampler::add_tall(int y) {
 void Resampler::finish_line(int i) {
   if (premultiplied_)
     unpremultiply_planes(line(i) + content_.x, wide_, static_cast<size_t>(content_.width));
+  paint_right(i);
 }
 
-// Writes a line as row y of the result.
+// Writes a line as row y of the window.
 void Resampler::store_line(int i, int y) {
   const bool planar = store_.layout == Layout::kNCHW;
   const size_t row = static_cast<size_t>(result_.width) * size_of(store_.dtype);
-  const size_t offset = static_cast<size_t>(y) * (planar ? row : row * channels());
+  const size_t offset = static_cast<size_t>(row_of(y)) * (planar ? row : row * channels());
   const size_t which = store_index(store_.dtype);
   const Kernels::StoreFn store = planar ? kernels_.planes[which] : kernels_.pixels[which];
   store({line(i), wide_, result_.width, channels_}, store_, out_ + offset,

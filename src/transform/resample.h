@@ -39,6 +39,8 @@ class Resampler {
   static constexpr int kTogether = 4;  // rows that the horizontal pass takes at once
 
   void plan(const View& view, int shrink);
+  void paint_padding();
+  void paint_right(int line);
   void reserve();
   void take(const uint8_t* row, size_t stride, int count);
   void go_across(const AcrossRow* group, int count, size_t plane);
@@ -48,6 +50,8 @@ class Resampler {
   void add_tall(int y);
   void finish_line(int line);
   void store_line(int line, int y);
+  // Where row y of the window comes to lie.
+  int row_of(int y) const { return flip_down_ ? result_.height - 1 - y : y; }
 
   uint8_t* ring_row(int y) {
     return bytes_of(ring_) + static_cast<size_t>(y % ring_rows_) * ring_stride_;
@@ -65,10 +69,13 @@ class Resampler {
   Box content_;  // the part of the result that is not padding
   int channels_ = 0;
   std::byte* out_ = nullptr;
+  Padding padding_;
   bool reverse_ = false;
+  bool flip_down_ = false;
   bool down_first_ = false;
   bool premultiplied_ = false;  // RGBA: colours are weighed by their alpha, as Pillow does
   bool direct_ = false;         // the vertical pass writes into the slot
+  bool keeps_all_ = false;      // rows above the picture show rows yet to come: none may go
   size_t plane_ = 0;            // bytes of one channel of a planar ring row, with slack
   size_t wide_ = 0;             // likewise of a line
   size_t ring_stride_ = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace headrace {
 namespace {
@@ -24,6 +25,17 @@ struct Cubic {
     if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * kA;
     return 0.0;
   }
+};
+
+double sinc(double x) {
+  if (x == 0) return 1.0;
+  x *= std::numbers::pi;
+  return std::sin(x) / x;
+}
+
+// Three lobes of a sinc, in the window of a wider one.
+struct Lanczos {
+  double operator()(double x) const { return -3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0.0; }
 };
 
 // To the nearest, halves away from zero.
@@ -62,7 +74,7 @@ void Taps::fill(const Axis& axis, double radius, F filter) {
   scratch_.resize(static_cast<size_t>(most) + 1);
   double* w = scratch_.data();
   for (int i = 0; i < axis.count; ++i) {
-    const double center = axis.begin + (axis.first + i + 0.5) * scale;
+    const double center = axis.begin + (axis.wanted(i) + 0.5) * scale;
     const int begin = std::max(static_cast<int>(center - support + 0.5), axis.low);
     const int end = std::min(static_cast<int>(center + support + 0.5), axis.high);
     const int n = end - begin;
@@ -83,24 +95,32 @@ void Taps::fill(const Axis& axis, double radius, F filter) {
 void Taps::fill_nearest(const Axis& axis) {
   shape(axis, 1);
   const double scale = (axis.end - axis.begin) / axis.size;
+  scratch_.resize(static_cast<size_t>(axis.size));
   double position = axis.begin + scale * 0.5;
-  for (int i = 0; i < axis.first; ++i) position += scale;
-  for (int i = 0; i < axis.count; ++i, position += scale) {
+  for (double& p : scratch_) {
+    p = position;
+    position += scale;
+  }
+  for (int i = 0; i < axis.count; ++i) {
     const auto at = static_cast<size_t>(axis.reverse ? axis.count - 1 - i : i);
-    starts_[at] = std::clamp(static_cast<int>(position), axis.low, axis.high - 1);
+    const double here = scratch_[static_cast<size_t>(axis.wanted(i))];
+    starts_[at] = std::clamp(static_cast<int>(here), axis.low, axis.high - 1);
     used_[at] = 1;
     put(static_cast<int>(at), 0, 1 << kWeightBits);
   }
 }
 
 void Taps::build(const Axis& axis) {
-  is_copy_ = axis.end - axis.begin == axis.size && axis.begin == std::floor(axis.begin);
-  if (is_copy_ || axis.filter == Filter::kNearest)
+  const bool same_size = axis.end - axis.begin == axis.size && axis.begin == std::floor(axis.begin);
+  is_copy_ = same_size && !axis.reaches_outside();
+  if (same_size || axis.filter == Filter::kNearest)
     fill_nearest(axis);
   else if (axis.filter == Filter::kBilinear)
     fill(axis, 1.0, Triangle());
-  else
+  else if (axis.filter == Filter::kBicubic)
     fill(axis, 2.0, Cubic());
+  else
+    fill(axis, 3.0, Lanczos());
   finish();
 }
 

@@ -30,7 +30,8 @@ struct TapPair {
 };
 
 // An axis to resample: source [begin, end) becomes `size` pixels, of which [first, first + count)
-// are wanted, from the far end if `reverse`.  Taps stay within source pixels [low, high).
+// are wanted, from the far end if `reverse`.  Taps stay within source pixels [low, high).  Wanted
+// pixels beyond [0, size) are those that `border` puts there.
 struct Axis {
   double begin = 0;
   double end = 0;
@@ -41,6 +42,13 @@ struct Axis {
   int high = 0;
   Filter filter = Filter::kBilinear;
   bool reverse = false;
+  Border border = Border::kConstant;  // all that is wanted is inside
+
+  bool reaches_outside() const { return first < 0 || first + count > size; }
+  // Which of the `size` pixels is the i-th wanted.
+  int wanted(int i) const {
+    return border == Border::kConstant ? first + i : within(first + i, size, border);
+  }
 };
 
 // One thread at a time; build() keeps the memory.

@@ -24,7 +24,7 @@ int weight(const Taps& taps, int i, int k) {
 }
 
 TEST(TapsTest, WeightsAddUpToOne) {
-  for (const Filter f : {Filter::kNearest, Filter::kBilinear, Filter::kBicubic})
+  for (const Filter f : {Filter::kNearest, Filter::kBilinear, Filter::kBicubic, Filter::kLanczos})
     for (int source = 1; source < 40; ++source)
       for (int size = 1; size < 40; ++size) {
         Taps taps;

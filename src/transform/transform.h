@@ -12,14 +12,18 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <variant>
 
 #include "base/rng.h"
 #include "base/status.h"
+#include "transform/affine.h"
 #include "transform/geometry.h"
 #include "transform/params.h"
+#include "transform/pixels.h"
+#include "transform/ranges.h"
 #include "transform/store.h"
 
 namespace headrace {
@@ -32,13 +36,9 @@ class Geometric {
   virtual Size infer(Size in) const = 0;
   // Which part of a picture of size `in` to take.  A pure function of its arguments.
   virtual View view(Size in, Rng rng) const = 0;
-};
-
-// u8 pixels in rows without gaps, channels interleaved.
-struct Pixels {
-  uint8_t* data = nullptr;
-  Size size;
-  int channels = 0;
+  // Asked once when the loader is made, and for each picture before view().
+  virtual Status check_channels(int) const { return {}; }
+  virtual Status check_size(Size) const { return {}; }
 };
 
 // Immutable, hence thread-safe.
@@ -47,6 +47,12 @@ class PixelStep {
   virtual ~PixelStep() = default;
   // In place.
   virtual Status apply(const Pixels& pixels, Rng rng) const = 0;
+  // Where points of a picture of this size go under the same draws; nothing: they stay.
+  virtual std::optional<Affine> matrix(Size, Rng) const { return std::nullopt; }
+  // Whether all it does is move pixels: then a mask takes the same step with the same draws.
+  virtual bool moves() const { return false; }
+  // Asked once, when the loader is made.
+  virtual Status check_channels(int) const { return {}; }
 };
 
 // Changes how the last pass writes pictures of so many channels.
