@@ -54,7 +54,7 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
 // Enough batches to keep every thread busy while the consumer takes one.
 size_t batches_ahead(uint64_t batch, int threads) {
   const uint64_t slots = 8 * static_cast<uint64_t>(threads);
-  return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 1, 2, 64));
+  return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 2, 3, 64));
 }
 
 }  // namespace
