@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "format/registry.h"
+#include "format/tfrecord_frame.h"
 #include "index/manifest.h"
 #include "index/part_frame.h"
 #include "storage/memory.h"
@@ -46,6 +47,24 @@ std::vector<std::byte> with_tar_checksums(Bytes in) {
     block[154] = std::byte{0};
   }
   return out;
+}
+
+// The bytes as the data of one record, with the lengths and checksums that let it through.
+std::vector<std::byte> as_tfrecord(Bytes in) {
+  std::vector<std::byte> out(kTfrecordHead + in.size() + kTfrecordTail);
+  store_le(MutableBytes(out), uint64_t{in.size()});
+  store_le(MutableBytes(out).subspan(8), masked_crc32c(Bytes(out).first(8)));
+  std::copy(in.begin(), in.end(), out.begin() + kTfrecordHead);
+  store_le(MutableBytes(out).subspan(kTfrecordHead + in.size()), masked_crc32c(in));
+  return out;
+}
+
+// What opens only as a whole, opened from bytes that the index never saw.
+void open_by_all(Bytes in) {
+  Buffer opened;
+  for (const Format* format : all_formats())
+    for (uint32_t opening = 1; format->open_unit != nullptr && opening <= 4; ++opening)
+      (void)format->open_unit({.opening = opening, .stored_bytes = in.size()}, in, opened).ok();
 }
 
 void parse_as_part(Bytes in) {
@@ -94,6 +113,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   index_by_all(store);
   store->put("shard", with_tar_checksums(in));
   index_by_all(store);
+  store->put("shard", as_tfrecord(in));
+  index_by_all(store);
+  open_by_all(in);
   parse_as_part(in);
   parse_as_head(in);
   parse_as_manifest(in);

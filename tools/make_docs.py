@@ -33,12 +33,14 @@ def formats() -> str:
         "",
         "Made by `./dev docs` from the table that the engine walks; `headrace formats` prints it.",
         "",
-        "| format | read | write | notices changed bytes itself | what |",
-        "|---|---|---|---|---|",
+        "| format | read | write | notices changed bytes itself | and a cut between samples | what |",
+        "|---|---|---|---|---|---|",
     ]
     mark = {True: "✓", False: "–"}
     for f in hr.formats():
-        lines.append(f"| {f['name']} | {mark[f['read']]} | {mark[f['write']]} | {mark[f['checksum']]} | {f['doc']} |")
+        marks = " | ".join(mark[f[what]] for what in ("read", "write", "checksum", "end"))
+        lines.append(f"| {f['name']} | {marks} | {f['doc']} |")
+    lines += ["", "What becomes of records, labels and keys: [record_formats.md](record_formats.md)."]
     lines += ["", "Pictures, by their bytes and never by their names; `docs/odd_files.md` says what becomes of odd ones:", ""]
     lines += ["| picture | decoded | encoded | by | what |", "|---|---|---|---|---|"]
     for name, doc, library, encodes in hr._core.image_codecs():

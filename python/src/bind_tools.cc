@@ -39,6 +39,7 @@ nb::list formats() {
     d["read"] = true;
     d["write"] = f->create != nullptr;
     d["checksum"] = f->has_checksum;
+    d["end"] = f->has_end;
     out.append(d);
   }
   return out;

@@ -64,6 +64,12 @@ TEST_P(WritableFormatConformance, a_cut_at_any_byte_is_an_error) {
   const std::vector<std::byte> whole = write_samples(format(), samples());
   for (size_t n = 0; n < whole.size(); ++n) {
     const auto got = read({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)});
+    if (!format().has_end && got.ok()) {  // between two samples: those before it, unchanged
+      ASSERT_LT(got.value().size(), samples().size()) << "cut at " << n;
+      for (size_t s = 0; s < got.value().size(); ++s)
+        EXPECT_EQ(got.value()[s], samples()[s]) << "cut at " << n;
+      continue;
+    }
     ASSERT_FALSE(got.ok()) << "cut at " << n;
     EXPECT_EQ(got.status().code(), Code::kCorrupt) << "cut at " << n;
     EXPECT_EQ(got.status().place().file, "shard") << "cut at " << n;
@@ -140,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(All, WritableFormatConformance, ::testing::ValuesIn(wri
 TEST(Registry, an_unknown_name_lists_the_known_ones) {
   const auto r = find_format("tra");
   ASSERT_FALSE(r.ok());
-  EXPECT_NE(r.status().message().find("tar files"), std::string_view::npos);
+  EXPECT_NE(r.status().message().find("known: tar "), std::string_view::npos);
 }
 
 TEST(Registry, bytes_win_over_the_suffix) {

@@ -58,6 +58,7 @@ struct Format {
   std::span<const std::string_view> suffixes;
   bool takes_folders = false;           // a shard may be a folder
   bool has_checksum = false;            // the format itself notices changed payload bytes
+  bool has_end = true;                  // and a cut between two samples: an end mark, a count
   bool (*sniff)(Bytes head) = nullptr;  // true: these first bytes can only be this format
   Result<PartPointer> (*index)(const ShardInput& shard) = nullptr;
   Result<std::unique_ptr<Writer>> (*create)(std::unique_ptr<Sink> sink) =

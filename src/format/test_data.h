@@ -45,7 +45,16 @@ inline Result<TestSample> read_sample(const Source& source, uint64_t number) {
       Buffer bytes;
       HEADRACE_TRY(source.store().read_at(source.file_path(unit.file), unit.offset,
                                           unit.stored_bytes, bytes));
-      out += as_text(bytes.bytes());
+      if (unit.opening == 0) {
+        out += as_text(bytes.bytes());
+        continue;
+      }
+      Buffer opened;
+      HEADRACE_TRY(source.open_unit(unit, bytes.bytes(), opened));
+      const Bytes whole = opened.bytes();
+      if (piece.begin > whole.size()) return corrupt("a piece past its unit");
+      out += as_text(whole.subspan(piece.begin)
+                         .first(std::min<uint64_t>(piece.length, whole.size() - piece.begin)));
     }
   }
   return sample;

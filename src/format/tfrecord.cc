@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TFRecord: checksummed records, one after the other, no index and no end mark.
+//
+//   0        8         12             12+n
+//   +--------+---------+--------------+-----------+
+//   | u64 n  | crc(n)  | n data bytes | crc(data) |   repeated to the end of the file
+//   +--------+---------+--------------+-----------+
+//
+// Little-endian; crc is masked (tfrecord_frame.h).  Every checksum is verified when the shard is
+// indexed, which reads all of it once; after that values are read where they lie.
+//
+// A record that is a tf.train.Example (example.h) is a sample with one field a feature:
+//   bytes           one extent a value; pictures, text, JSON by the feature's name
+//   int64, float    a number in the index where every record of the shard has at most one;
+//                   else one value of raw little-endian int64 or float32
+//   __key__         the key; else "<file>/<number>"
+// Any other record, a SequenceExample too, is the field `data`.
+
+#include <fmt/format.h>
+
+#include <set>
+#include <unordered_map>
+
+#include "format/example.h"
+#include "format/format.h"
+#include "format/header_window.h"
+#include "format/records.h"
+#include "format/tfrecord_frame.h"
+#include "index/part_builder.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::string_view kSuffixes[] = {".tfrecord", ".tfrecords", ".tfrecord.gz",
+                                          ".tfrecords.gz"};
+constexpr std::string_view kDataField = "data";
+
+// Openings: what makes an array of a list message.
+constexpr uint32_t kIntList = 1;
+constexpr uint32_t kFloatList = 2;
+
+using NameSet = std::set<std::string, std::less<>>;
+
+// A feature called "count" that holds bytes is no decimal number.
+Kind kind_of_bytes(std::string_view name) {
+  const Kind kind = kind_of_extension(name);
+  return kind == Kind::kInt ? Kind::kBytes : kind;
+}
+
+// Walks the records once.  One thread at a time.
+class TfrecordIndexer {
+ public:
+  // `lists` are the number features of which some record has several values; names that turn
+  // out to be such are added, and the part is then worth nothing.
+  TfrecordIndexer(const ShardInput& shard, NameSet& lists)
+      : shard_(shard),
+        lists_(lists),
+        window_(shard),
+        keys_(shard.info.path, kSuffixes),
+        part_(PartHead{.format = "tfrecord",
+                       .shard_bytes = shard.info.bytes,
+                       .modified_ns = shard.info.modified_ns,
+                       .has_openings = true,
+                       .gap = kTfrecordHead + kTfrecordTail}) {}
+
+  Result<PartPointer> run() {
+    if (Status s = walk(); !s.ok())
+      return after_last_good(s, shard_.info.path, part_.samples(), last_key_);
+    return part_.finish();
+  }
+
+ private:
+  Status walk() {
+    for (uint64_t at = 0; at < size();) {
+      if (shard_.cancelled()) return cancelled("indexing was cancelled");
+      uint64_t length = 0;
+      if (Status s = head(at, length); !s.ok()) return s.at(at);
+      Bytes data;
+      HEADRACE_TRY(window_.bytes(at + kTfrecordHead, length + kTfrecordTail, data));
+      if (masked_crc32c(data.first(length)) != load_le<uint32_t>(data.subspan(length)))
+        return corrupt(fmt::format("the checksum of the record's {} bytes is wrong", length))
+            .at(at + kTfrecordHead);
+      base_ = at + kTfrecordHead;
+      if (Status s = record(data.first(length)); !s.ok()) return s.at(at);
+      at += kTfrecordHead + length + kTfrecordTail;
+    }
+    return {};
+  }
+
+  // Compared without adding: the length is from the file.
+  Status head(uint64_t at, uint64_t& length) {
+    const uint64_t room = size() - at;
+    Bytes head;
+    HEADRACE_TRY(window_.bytes(at, std::min(room, kTfrecordHead), head));
+    if (at == 0 && head.size() > 1 && head[0] == std::byte{0x1f} && head[1] == std::byte{0x8b})
+      return unsupported(
+          "a TFRecord file in gzip, into which nobody can jump: unpack it first (gzip -d)");
+    if (room < kTfrecordHead)
+      return corrupt(fmt::format("the file ends within a record's head, after {} bytes", room));
+    length = load_le<uint64_t>(head);
+    if (masked_crc32c(head.first(8)) != load_le<uint32_t>(head.subspan(8)))
+      return corrupt(at == 0 ? "no TFRecord: the checksum of the first length is wrong"
+                             : "the checksum of the record's length is wrong");
+    if (room - kTfrecordHead < kTfrecordTail || length > room - kTfrecordHead - kTfrecordTail)
+      return corrupt(
+          fmt::format("the record is cut short: {} bytes and a checksum are wanted, "
+                      "{} are there",
+                      length, room - kTfrecordHead));
+    return {};
+  }
+
+  Status record(Bytes data) {
+    data_ = data;
+    std::string_view key;
+    if (parse_example(data, features_)) {
+      for (const Feature& feature : features_) {
+        if (feature.name == kExampleKey && feature.type == FeatureType::kBytes &&
+            feature.count == 1)
+          key = as_text(bytes_values(feature).front());
+        else
+          HEADRACE_TRY(add(feature));
+      }
+    } else {
+      HEADRACE_ASSIGN(Known * known, find(kDataField, FeatureType::kBytes));
+      add_extent(known->field, data);
+    }
+    last_key_ = key.empty() ? std::string_view(keys_.at(part_.samples())) : key;
+    part_.end_sample(last_key_);
+    return {};
+  }
+
+  struct Known {
+    FeatureType type;
+    bool is_list;
+    uint32_t field;
+    uint64_t last_record;  // the one it was seen in
+  };
+
+  Result<Known*> find(std::string_view name, FeatureType type) {
+    auto it = known_.find(name);
+    if (it == known_.end()) {
+      if (known_.size() == kMaxFields)
+        return corrupt(fmt::format("more than {} features, the last being '{}'", kMaxFields, name));
+      Known known{type, lists_.contains(name), 0, ~uint64_t{0}};
+      if (type == FeatureType::kBytes)
+        known.field = part_.field(name, kind_of_bytes(name), Storage::kExtent);
+      else if (known.is_list)
+        known.field = part_.field(name, Kind::kBytes, Storage::kExtent);
+      else
+        known.field = part_.field(name, type == FeatureType::kInt64 ? Kind::kInt : Kind::kFloat,
+                                  Storage::kInline);
+      it = known_.emplace(name, known).first;
+    }
+    Known& known = it->second;
+    if (known.type == FeatureType::kNone) known.type = type;
+    if (type != FeatureType::kNone && known.type != type)
+      return corrupt(fmt::format("feature '{}' is {} here and {} in the records before", name,
+                                 feature_type_name(type), feature_type_name(known.type)));
+    if (known.last_record == part_.samples())
+      return corrupt(fmt::format("the record has feature '{}' twice", name));
+    known.last_record = part_.samples();
+    return &known;
+  }
+
+  Status add(const Feature& feature) {
+    // Without a value its type says nothing: writers that do not know it put any.
+    const bool empty = feature.count == 0;
+    if (empty && !lists_.contains(feature.name)) return {};
+    HEADRACE_ASSIGN(const Known* known,
+                    find(feature.name, empty ? FeatureType::kNone : feature.type));
+    if (empty) return add_extent(known->field, {}), Status();
+    if (feature.type == FeatureType::kBytes) {
+      for (const Bytes value : bytes_values(feature)) add_extent(known->field, value);
+    } else if (known->is_list) {
+      add_list(known->field, feature);
+    } else if (feature.count > 1) {
+      lists_.emplace(feature.name);
+    } else if (feature.type == FeatureType::kInt64) {
+      part_.add_int(known->field, first_int(feature));
+    } else {
+      part_.add_float(known->field, static_cast<double>(first_float(feature)));
+    }
+    return {};
+  }
+
+  void add_list(uint32_t field, const Feature& feature) {
+    Bytes run;
+    if (feature.type == FeatureType::kFloat && float_run(feature, run))
+      return add_extent(field, run);
+    const bool ints = feature.type == FeatureType::kInt64;
+    part_.add_extent(field, {.offset = offset_of(feature.list),
+                             .stored = feature.list.size(),
+                             .decoded = feature.count * (ints ? 8 : 4),
+                             .opening = ints ? kIntList : kFloatList});
+  }
+
+  void add_extent(uint32_t field, Bytes value) {
+    part_.add_extent(field, {.offset = offset_of(value), .stored = value.size()});
+  }
+
+  uint64_t offset_of(Bytes value) const {
+    if (value.empty()) return base_;
+    return base_ + static_cast<uint64_t>(value.data() - data_.data());
+  }
+
+  uint64_t size() const { return shard_.info.bytes; }
+
+  const ShardInput& shard_;
+  NameSet& lists_;
+  HeaderWindow window_;
+  NumberedKeys keys_;
+  PartBuilder part_;
+  Bytes data_;         // of the record at hand
+  uint64_t base_ = 0;  // where it lies in the file
+  std::vector<Feature> features_;
+  std::unordered_map<std::string, Known, TextHash, std::equal_to<>> known_;
+  std::string last_key_;
+};
+
+// Whether a feature is a number or a list is known only at the end: where the first walk met
+// lists, a second one has them right.
+Result<PartPointer> index(const ShardInput& shard) {
+  NameSet lists;
+  Result<PartPointer> part = TfrecordIndexer(shard, lists).run();
+  if (!part.ok() || lists.empty()) return part;
+  return TfrecordIndexer(shard, lists).run();
+}
+
+Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) {
+  const FeatureType type = unit.opening == kIntList ? FeatureType::kInt64 : FeatureType::kFloat;
+  HEADRACE_TRY(open_number_list(type, stored, decoded));
+  if (decoded.size() != unit.decoded_bytes) return corrupt("not the list that was indexed").at(0);
+  return {};
+}
+
+Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink) {
+  return make_tfrecord_writer(std::move(sink));
+}
+
+bool sniff(Bytes head) {
+  return head.size() >= kTfrecordHead &&
+         masked_crc32c(head.first(8)) == load_le<uint32_t>(head.subspan(8));
+}
+
+}  // namespace
+
+extern constinit const Format tfrecord_format{
+    .name = "tfrecord",
+    .doc =
+        "TensorFlow's records: each feature of a tf.train.Example is a field, any other record "
+        "is `data`",
+    .suffixes = kSuffixes,
+    .has_checksum = true,
+    .has_end = false,
+    .sniff = sniff,
+    .index = index,
+    .create = create,
+    .open_unit = open_unit,
+};
+
+}  // namespace headrace

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes TFRecord files with TensorFlow, for our reader to agree with; reads ours with TensorFlow.
+
+    python tests/make_golden_tfrecords.py write tests/golden/tfrecord    what is committed there
+    python tests/make_golden_tfrecords.py read FILE...                   Examples as JSON lines
+
+TensorFlow is too heavy for the tests' own environment: run it in one of its own (pip install tensorflow-cpu).
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+import tensorflow as tf  # type: ignore[import-not-found,unused-ignore]
+
+
+def feature(value: Any) -> Any:
+    values = value if isinstance(value, list) else [value]
+    if all(isinstance(v, bytes) for v in values) and values:
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+    if all(isinstance(v, int) for v in values) and values:
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+
+
+def example(**features: Any) -> bytes:
+    return bytes(
+        tf.train.Example(
+            features=tf.train.Features(feature={k.replace("__", "/"): feature(v) for k, v in features.items()})
+        ).SerializeToString(deterministic=True)
+    )
+
+
+def picture(i: int) -> bytes:
+    return bytes(tf.io.encode_jpeg(tf.cast(tf.fill([8 + i, 12, 3], 20 * i), tf.uint8)).numpy())
+
+
+SCALARS = [
+    {"image__encoded": picture(i), "label": 7 * i - 10, "weight": i / 8, "txt": f"caption {i} ü".encode()} for i in range(10)
+]
+LISTS = [
+    {
+        "ids": list(range(-i, 3 * i)),
+        "box": [i + k / 4 for k in range(4 * i)],
+        "tags": [f"tag{k}".encode() for k in range(i % 3)],
+        "big": 2**62 + i,
+    }
+    for i in range(1, 8)
+]
+RAW = [b"", b"no protocol buffer", bytes(range(256)) * 9, b"\n"]
+
+
+def as_json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"hex": value.hex()}
+    return [as_json(v) for v in value] if isinstance(value, list) else value
+
+
+def write(folder: pathlib.Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {
+        "scalars": [example(**s) for s in SCALARS],
+        "lists": [example(**s) for s in LISTS],
+        "raw": RAW,
+        "empty": [],
+    }
+    for name, records in files.items():
+        with tf.io.TFRecordWriter(str(folder / f"{name}.tfrecord")) as out:
+            for record in records:
+                out.write(record)
+    with tf.io.TFRecordWriter(str(folder / "zipped.tfrecord.gz"), tf.io.TFRecordOptions(compression_type="GZIP")) as out:
+        for record in files["scalars"]:
+            out.write(record)
+    expected = {
+        "writer": f"TensorFlow {tf.__version__}",
+        "scalars": [{k.replace("__", "/"): as_json(v) for k, v in s.items()} for s in SCALARS],
+        "lists": [{k.replace("__", "/"): as_json(v) for k, v in s.items()} for s in LISTS],
+        "raw": [as_json(r) for r in RAW],
+    }
+    (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+
+
+def read(paths: list[str]) -> None:
+    for record in tf.data.TFRecordDataset(paths):
+        found = tf.train.Example.FromString(record.numpy()).features.feature
+        line = {}
+        for name, f in found.items():
+            values = list(getattr(f, f.WhichOneof("kind")).value)
+            line[name] = [as_json(v) for v in values]
+        print(json.dumps(line, sort_keys=True))
+
+
+if __name__ == "__main__":
+    write(pathlib.Path(sys.argv[2])) if sys.argv[1] == "write" else read(sys.argv[2:])
