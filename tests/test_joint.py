@@ -116,6 +116,34 @@ def test_boxes_go_where_the_pixels_go(shard: pathlib.Path, boxes: hr.Field) -> N
     assert seen > SAMPLES
 
 
+def test_masks_and_boxes_follow_a_rotation(shard: pathlib.Path) -> None:
+    def turned(field: hr.ImageField, **options: Any) -> hr.ImageField:
+        return field.resize((90, 90), **options).random_vertical_flip().random_affine(40, translate=(0.1, 0.1), scale=(0.8, 1.2))
+
+    # The picture alone has a colour step in between: the draws of the others do not shift.
+    image = hr.image("jpg", mode="RGB").color_jitter(0.1)
+    fields = hr.joint(
+        image=turned(image, filter="nearest"),
+        mask=turned(hr.mask("seg.jpg", mode="RGB")),
+        boxes=hr.boxes("boxes.json", extra="label"),
+    )
+    seen = 0
+    for batch in batches(shard, fields):
+        for picture, mask, found in zip(batch["image"], batch["mask"], batch["boxes"]):
+            bright = np.argwhere(mask[0] > 127)
+            assert np.mean((picture[0] > 127) == (mask[0] > 127)) > 0.99
+            if len(found) == 0 or len(bright) < 20:
+                continue
+            # The upright box around the turned one: it holds all bright pixels, and hardly more where nothing is cut off.
+            (top, left), (bottom, right) = bright.min(0), bright.max(0) + 1
+            beyond = found[0, :4] - np.array([left, top, right, bottom])
+            assert (beyond[:2] <= 2.5).all() and (beyond[2:] >= -2.5).all()
+            if found[0, :4].min() > 0 and found[0, :4].max() < 90:
+                seen += 1
+                assert np.abs(beyond).max() <= 2.5
+    assert seen > SAMPLES
+
+
 def test_points_follow_and_are_never_dropped(shard: pathlib.Path) -> None:
     fields = hr.joint(image=crop(hr.image("jpg")), boxes=hr.boxes("boxes.json", extra="label"), points=hr.points("points.json"))
     inside = 0
@@ -180,6 +208,8 @@ def test_pictures_of_another_size_do_not_join(shard: pathlib.Path) -> None:
         (lambda: hr.joint(image=hr.image("jpg"), label=hr.scalar("cls")), "joins pictures, masks, boxes and points; 'label'"),
         (lambda: hr.joint(a=hr.joint(b=hr.image("jpg"), c=hr.mask("seg.jpg"))["b"], d=hr.mask("seg.jpg")), "another hr.joint"),
         (lambda: hr.boxes("boxes.json", extra=("a,b",)), "names of members"),
+        (lambda: hr.mask("seg.jpg").color_jitter(0.4), "color_jitter.. would change the class numbers"),
+        (lambda: hr.joint(a=hr.image("jpg").rand_augment(), m=hr.mask("seg.jpg")), "rand_augment draws whether it moves"),
     ],
 )
 def test_what_cannot_be_joined_is_refused(make: Any, says: str) -> None:

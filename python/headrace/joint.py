@@ -8,13 +8,24 @@ from typing import Any
 from .errors import UsageError
 from .fields import Field, ImageField
 
+# Steps that change where pixels are and nothing else, or how they are stored.
+_OF_MASKS = {
+    "random_resized_crop", "resize", "center_crop", "random_crop", "pad", "random_flip", "random_vertical_flip",
+    "random_rotation", "random_affine", "cast", "layout",
+}  # fmt: skip
+# Steps that draw whether they move pixels or change colours: no other picture could follow.
+_DRAWN_KINDS = {"rand_augment", "trivial_augment", "auto_augment"}
+
 
 class MaskField(ImageField):
     """A picture of class numbers: resampled to the nearest pixel, never blended."""
 
     def _step(self, name: str, **params: Any) -> MaskField:
-        if "filter" in params:
-            params["filter"] = "nearest"
+        if name not in _OF_MASKS:
+            raise UsageError(f"field '{self.field}': {name}() would change the class numbers of a mask; hr.image takes it")
+        for choice in ("filter", "interpolation"):
+            if choice in params:
+                params[choice] = "nearest"
         return super()._step(name, **params)
 
 
@@ -100,5 +111,11 @@ def joint(**fields: Field) -> dict[str, Field]:
             raise UsageError(f"hr.joint joins pictures, masks, boxes and points; '{name}' is {field!r}")
         if field.joint:
             raise UsageError(f"'{name}' belongs to another hr.joint already")
+        drawn = [step for step, _ in field.steps if step in _DRAWN_KINDS]
+        if drawn and len(pictures) > 1:
+            raise UsageError(
+                f"'{name}': {drawn[0]} draws whether it moves pixels, and the other picture of the joint cannot follow; "
+                "use steps that only move pixels on both, and colour steps on the image"
+            )
         out[name] = field._with(joint=group, leads=name == leader)
     return out
