@@ -24,8 +24,7 @@ import environments
 import numpy as np
 from contenders import CORES, Contender
 from peers.common import BATCH, MEAN, SHORT, SIZE, STD
-
-from data import ROOT, Data
+from photo_set import ROOT, Data
 
 BENCH = ROOT / "bench"
 KEPT = ROOT / "build/peers/prepared.json"

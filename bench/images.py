@@ -28,11 +28,10 @@ import environments
 import harness
 import report
 from peers.common import BATCH
+from photo_set import Data, make_data
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-
-from data import Data, make_data
 
 ROOT = environments.ROOT
 RESULTS = ROOT / "build/results"

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from data import ROOT, make_data
+from photo_set import ROOT, make_data
 
 ROUNDS = 9
 

@@ -12,8 +12,7 @@ import time
 
 import headrace as hr
 import numpy as np
-
-from data import ROOT, make_data
+from photo_set import ROOT, make_data
 
 
 def resident_mb() -> float:

@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 import report
 from headrace.photos import make_photo
-
-from data import Data
+from photo_set import Data
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
