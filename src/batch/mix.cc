@@ -149,18 +149,19 @@ class Mix final : public BatchStep {
     const auto classes = static_cast<size_t>(options_.classes);
     std::vector<int64_t> labels(n);
     if (n > 0) std::memcpy(labels.data(), column.values->data(), n * sizeof(int64_t));
-    Column out;
-    out.dtype = DType::kF32;
-    out.shape = {static_cast<int64_t>(n), options_.classes};
-    out.values = pool.take(n * classes * sizeof(float));
-    std::vector<float> row(classes);
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; ++i)  // all of them first: each is used for two rows
       if (labels[i] < 0 || labels[i] >= options_.classes)
         return corrupt(
             fmt::format("field '{}': the label {} of sample {} is not in 0 to {}, the {} "
                         "classes given to {}",
                         options_.label, labels[i], batch.indices[i], options_.classes - 1,
                         options_.classes, options_.kinds[0].name));
+    Column out;
+    out.dtype = DType::kF32;
+    out.shape = {static_cast<int64_t>(n), options_.classes};
+    out.values = pool.take(n * classes * sizeof(float));
+    std::vector<float> row(classes);
+    for (size_t i = 0; i < n; ++i) {
       std::fill(row.begin(), row.end(), 0.0f);
       row[static_cast<size_t>(labels[i])] += static_cast<float>(share);
       row[static_cast<size_t>(labels[i == 0 ? n - 1 : i - 1])] += static_cast<float>(1 - share);
