@@ -156,9 +156,12 @@ void blend_edge(const Pixels& source, const Corners& near, const std::optional<C
 void blend_inside(const Pixels& source, const Corners& near, uint8_t* out) {
   constexpr int kBits = 22;
   constexpr auto kOne = static_cast<float>(1 << kBits);
-  const auto se = static_cast<uint32_t>(near.east * near.south * kOne);
-  const uint32_t ne = static_cast<uint32_t>(near.east * kOne) - se;
-  const uint32_t sw = static_cast<uint32_t>(near.south * kOne) - se;
+  // Rounding may leave a share a hair outside of 0 to 1.
+  const float east = std::clamp(near.east, 0.0f, 1.0f);
+  const float south = std::clamp(near.south, 0.0f, 1.0f);
+  const auto se = static_cast<uint32_t>(east * south * kOne);
+  const uint32_t ne = static_cast<uint32_t>(east * kOne) - se;
+  const uint32_t sw = static_cast<uint32_t>(south * kOne) - se;
   const uint32_t nw = (1u << kBits) - se - ne - sw;
   const auto pixel = static_cast<size_t>(source.channels);
   const uint8_t* top = source.row(near.y) + static_cast<size_t>(near.x) * pixel;
