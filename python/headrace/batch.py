@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:  # imported with the first array, not with headrace
-    import numpy as np
+import numpy as np
 
 STATE_VERSION = 1
 
@@ -38,15 +37,11 @@ class Batch(dict[str, Any]):
     @property
     def valid(self) -> np.ndarray[Any, Any]:
         """True for real samples, False for padding."""
-        import numpy as np
-
         return np.frombuffer(self._origin().valid(), dtype=np.bool_)
 
     @property
     def sources(self) -> np.ndarray[Any, Any]:
         """Of a blend: the number of the source each sample came from."""
-        import numpy as np
-
         return np.asarray(self._origin().sources(), dtype=np.int64)
 
     @property

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from .checks import path, whole
 from .errors import Unsupported, UsageError
@@ -140,8 +142,6 @@ class Dataset:
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return self._view(i.indices(len(self)))
-        import numpy as np
-
         numbers: Any = np.asarray(i) if not isinstance(i, (str, bytes)) else np.empty(0, np.str_)
         if numbers.size == 0 and isinstance(i, (list, tuple)):
             numbers = numbers.astype(np.int64)
