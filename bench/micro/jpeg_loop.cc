@@ -16,11 +16,11 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "arguments.h"
 #include "base/buffer.h"
 #include "codec/image.h"
 #include "transform/resample.h"
@@ -168,31 +168,13 @@ Rate measure(const std::vector<Buffer>& jpegs, const Case& c, const Geometric& c
   return {n / std::chrono::duration<double>(Clock::now() - begin).count(), 1000 * cpu / n};
 }
 
-std::vector<std::string> pieces(const std::string& s) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at <= s.size();) {
-    const size_t end = std::min(s.find(',', at), s.size());
-    out.push_back(s.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 int main_of(int argc, char** argv) {
-  std::map<std::string, std::string> options{{"threads", "1,2"},
-                                             {"seconds", "3"},
-                                             {"mode", "f32,u8"},
-                                             {"decode", "crop,full"},
-                                             {"size", "224"}};
-  std::vector<std::string> paths;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const size_t eq = arg.find('=');
-    if (eq != std::string::npos && options.contains(arg.substr(0, eq)))
-      options[arg.substr(0, eq)] = arg.substr(eq + 1);
-    else
-      paths.push_back(arg);
-  }
+  Options options{{"threads", "1,2"},
+                  {"seconds", "3"},
+                  {"mode", "f32,u8"},
+                  {"decode", "crop,full"},
+                  {"size", "224"}};
+  const std::vector<std::string> paths = read_arguments(argc, argv, options);
   const std::vector<Buffer> jpegs = read_all(paths);
   if (jpegs.empty()) {
     std::fprintf(

@@ -7,10 +7,10 @@
 //   loader_loop SHARDS… [threads=1,2] [seconds=3] [mode=f32,u8] [batch=64]
 #include <chrono>
 #include <cstdio>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "format/open.h"
 #include "loader/loader.h"
 
@@ -18,7 +18,6 @@ namespace headrace {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Options = std::map<std::string, std::string>;
 
 FieldRequest image_field(const std::string& mode) {
   FieldRequest image{.output = "image", .field = "jpg", .what = "image"};
@@ -52,27 +51,9 @@ Result<double> measure(const std::shared_ptr<const Source>& source, const std::s
   return static_cast<double>(images) / std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-std::vector<std::string> pieces(const std::string& s) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at <= s.size();) {
-    const size_t end = std::min(s.find(',', at), s.size());
-    out.push_back(s.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 int main_of(int argc, char** argv) {
   Options options{{"threads", "1,2"}, {"seconds", "3"}, {"mode", "f32,u8"}, {"batch", "64"}};
-  std::vector<std::string> urls;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const size_t eq = arg.find('=');
-    if (eq != std::string::npos && options.contains(arg.substr(0, eq)))
-      options[arg.substr(0, eq)] = arg.substr(eq + 1);
-    else
-      urls.push_back(arg);
-  }
+  const std::vector<std::string> urls = read_arguments(argc, argv, options);
   const auto opened = open_source(urls);
   if (!opened.ok()) {
     std::fprintf(stderr,

@@ -23,7 +23,7 @@ class RandomFlip final : public Geometric {
 Result<Transform> make(Params params) {
   const double p = params.take_number("p", 0.5);
   HEADRACE_TRY(params.done());
-  if (!(p >= 0 && p <= 1)) return invalid("parameter 'p' must be in [0, 1]");
+  HEADRACE_TRY(check_probability(p));
   return Transform(std::make_unique<RandomFlip>(p));
 }
 
