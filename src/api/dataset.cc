@@ -6,6 +6,15 @@
 #include "index/view.h"
 
 namespace hr {
+namespace {
+
+Dataset make(std::shared_ptr<const headrace::Source> source) {
+  std::shared_ptr<const headrace::Dataset> plain = unwrap(headrace::Dataset::make(source, {}));
+  return Dataset(std::make_shared<const Dataset::Inside>(
+      Dataset::Inside{std::move(source), std::move(plain)}));
+}
+
+}  // namespace
 
 uint64_t Dataset::size() const {
   return inside_->source->size();
@@ -30,12 +39,13 @@ std::string Dataset::key(uint64_t sample) const {
 }
 
 Dataset Dataset::take(std::vector<uint64_t> samples) const {
-  return Dataset(std::make_shared<const Inside>(
-      Inside{unwrap(headrace::make_view(inside_->source, std::move(samples)))}));
+  return make(unwrap(headrace::make_view(inside_->source, std::move(samples))));
 }
 
 std::map<std::string, Array> Dataset::at(uint64_t sample, const Fields& fields) const {
-  const auto dataset = unwrap(headrace::Dataset::make(inside_->source, requests_of(fields)));
+  std::shared_ptr<const headrace::Dataset> dataset = inside_->as_they_lie;
+  if (!fields.empty())
+    dataset = unwrap(headrace::Dataset::make(inside_->source, requests_of(fields)));
   const std::vector<headrace::SampleValue> values = unwrap(dataset->at(sample));
   std::map<std::string, Array> out;
   for (size_t c = 0; c < values.size(); ++c)
@@ -48,7 +58,7 @@ std::map<std::string, Array> Dataset::at(uint64_t sample, const Fields& fields) 
 Dataset open(const std::vector<std::string>& urls, const OpenOptions& options) {
   headrace::Opened opened =
       unwrap(headrace::open_source(urls, {.root = options.root, .index = options.index}));
-  return Dataset(std::make_shared<const Dataset::Inside>(Dataset::Inside{opened.source}));
+  return make(opened.source);
 }
 
 Dataset open(const std::string& url, const OpenOptions& options) {

@@ -8,6 +8,7 @@
 #include "batch/column.h"
 #include "headrace/headrace.h"
 #include "index/source.h"
+#include "loader/dataset.h"
 #include "loader/field.h"
 #include "plan/plan.h"
 
@@ -15,6 +16,7 @@ namespace hr {
 
 struct Dataset::Inside {
   std::shared_ptr<const headrace::Source> source;
+  std::shared_ptr<const headrace::Dataset> as_they_lie;  // samples without fields, made once
 };
 
 // Throws what the status says.
