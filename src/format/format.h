@@ -56,15 +56,23 @@ struct Format {
   std::string_view name;
   std::string_view doc;
   std::span<const std::string_view> suffixes;
+  std::string_view companion = {};  // suffix of a second file, in place of the shard's suffix
+  // Names of the fields it can hold, where it cannot hold any; keys are then numbers.
+  std::span<const std::string_view> only = {};
   bool takes_folders = false;           // a shard may be a folder
   bool has_checksum = false;            // the format itself notices changed payload bytes
   bool has_end = true;                  // and a cut between two samples: an end mark, a count
+  bool guards_lengths = true;           // and changed lengths and names
   bool (*sniff)(Bytes head) = nullptr;  // true: these first bytes can only be this format
   Result<PartPointer> (*index)(const ShardInput& shard) = nullptr;
-  Result<std::unique_ptr<Writer>> (*create)(std::unique_ptr<Sink> sink) =
-      nullptr;                   // null: read-only
+  // Null: read-only.  `companion` is there where the format has one.
+  Result<std::unique_ptr<Writer>> (*create)(std::unique_ptr<Sink> sink,
+                                            std::unique_ptr<Sink> companion) = nullptr;
   OpenUnit open_unit = nullptr;  // null: no unit opens only as a whole
 };
+
+// Where the second file of a shard lies.
+std::string companion_path(const Format& format, std::string_view shard);
 
 inline constexpr size_t kSniffBytes = 512;
 

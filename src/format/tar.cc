@@ -258,7 +258,7 @@ Result<PartPointer> index(const ShardInput& shard) {
   return TarIndexer(shard).run();
 }
 
-Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink) {
+Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink, std::unique_ptr<Sink>) {
   return make_tar_writer(std::move(sink));
 }
 

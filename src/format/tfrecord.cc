@@ -234,7 +234,7 @@ Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) {
   return {};
 }
 
-Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink) {
+Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink, std::unique_ptr<Sink>) {
   return make_tfrecord_writer(std::move(sink));
 }
 

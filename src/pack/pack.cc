@@ -131,8 +131,13 @@ class Packer {
     shard = {.name = shard_name(s), .samples = layout_.begin(s + 1) - layout_.begin(s)};
     HEADRACE_ASSIGN(std::unique_ptr<Sink> sink, file_sink(shard_path(s)));
     PackedShard counted = shard;  // shards_ shows a size only when the file is there
+    std::unique_ptr<Sink> companion;
+    if (!format_.companion.empty()) {
+      HEADRACE_ASSIGN(companion, file_sink(companion_path(format_, shard_path(s))));
+    }
     HEADRACE_ASSIGN(const std::unique_ptr<Writer> writer,
-                    format_.create(std::make_unique<CheckedSink>(std::move(sink), counted)));
+                    format_.create(std::make_unique<CheckedSink>(std::move(sink), counted),
+                                   std::move(companion)));
     Permutation order;
     if (!layout_.keep_order) order.reset(layout_.key, layout_.samples);
     SampleReader reader(source_, fields_);
