@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
+#include "format/recordio_frame.h"
 #include "format/registry.h"
 #include "format/tfrecord_frame.h"
 #include "index/manifest.h"
@@ -59,12 +60,31 @@ std::vector<std::byte> as_tfrecord(Bytes in) {
   return out;
 }
 
+// The bytes as records in one part each, cut by their first byte.
+std::vector<std::byte> as_recordio(Bytes in) {
+  std::vector<std::byte> out;
+  const size_t step = in.empty() ? 1 : 24 + static_cast<size_t>(in[0]);
+  for (size_t at = 0; at < in.size(); at += step) {
+    const Bytes part = in.subspan(at, std::min(step, in.size() - at));
+    const size_t begin = out.size();
+    out.resize(begin + kRecordioHead + recordio_padded(part.size()));
+    const MutableBytes to = MutableBytes(out).subspan(begin);
+    // Kinds of parts change with the data: whole ones, first ones, …
+    const uint32_t kind = part.size() % 8 == 0 ? static_cast<uint32_t>(part[0]) % 4 : 0;
+    store_le(to, kRecordioMagic);
+    store_le(to.subspan(4), kind << 29 | static_cast<uint32_t>(part.size()));
+    std::copy(part.begin(), part.end(), to.begin() + kRecordioHead);
+  }
+  return out;
+}
+
 // What opens only as a whole, opened from bytes that the index never saw.
 void open_by_all(Bytes in) {
   Buffer opened;
   for (const Format* format : all_formats())
     for (uint32_t opening = 1; format->open_unit != nullptr && opening <= 4; ++opening)
-      (void)format->open_unit({.opening = opening, .stored_bytes = in.size()}, in, opened).ok();
+      (void)format->open_unit("shard", {.opening = opening, .stored_bytes = in.size()}, in, opened)
+          .ok();
 }
 
 void parse_as_part(Bytes in) {
@@ -114,6 +134,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   store->put("shard", with_tar_checksums(in));
   index_by_all(store);
   store->put("shard", as_tfrecord(in));
+  index_by_all(store);
+  store->put("shard", as_recordio(in));
   index_by_all(store);
   open_by_all(in);
   parse_as_part(in);

@@ -68,3 +68,53 @@ def example(features: dict[str, bytes]) -> bytes:
     """Of ready-made Feature messages."""
     entries = b"".join(message(1, message(1, name.encode()) + message(2, f)) for name, f in features.items())
     return message(1, entries)
+
+
+# -- MXNet's RecordIO --------------------------------------------------------------------------------
+
+RECORDIO_MAGIC = struct.pack("<I", 0xCED7230A)
+
+
+def recordio_parts(record: bytes) -> list[bytes]:
+    """A record is cut where the magic stands at a multiple of 4, and the magic left out."""
+    cuts = [at for at in range(0, len(record) - 3, 4) if record[at : at + 4] == RECORDIO_MAGIC]
+    begins = [0, *(at + 4 for at in cuts)]
+    return [record[begin:end] for begin, end in zip(begins, [*cuts, len(record)])]
+
+
+def image_record(labels: float | list[float], number: int, payload: bytes) -> bytes:
+    """IRHeader and payload, as mxnet.recordio.pack makes them."""
+    if isinstance(labels, list):
+        return struct.pack("<IfQQ", len(labels), 0, number, 0) + struct.pack(f"<{len(labels)}f", *labels) + payload
+    return struct.pack("<IfQQ", 0, labels, number, 0) + payload
+
+
+def write_recordio(path: pathlib.Path, records: Iterable[bytes], *, idx: bool = False) -> pathlib.Path:
+    lines = []
+    with path.open("wb") as out:
+        for number, record in enumerate(records):
+            lines.append(f"{number}\t{out.tell()}\n")
+            parts = recordio_parts(record)
+            for i, part in enumerate(parts):
+                kind = 0 if len(parts) == 1 else 1 if i == 0 else 3 if i == len(parts) - 1 else 2
+                out.write(RECORDIO_MAGIC + struct.pack("<I", kind << 29 | len(part)) + part + bytes(-len(part) % 4))
+    if idx:
+        path.with_suffix(".idx").write_text("".join(lines))
+    return path
+
+
+def read_recordio(path: pathlib.Path) -> Iterator[tuple[int, bytes]]:
+    """Where each record begins, and the record."""
+    data = path.read_bytes()
+    at = 0
+    while at < len(data):
+        begin, record, kind = at, b"", 1
+        while kind in (1, 2):
+            assert data[at : at + 4] == RECORDIO_MAGIC
+            (word,) = struct.unpack_from("<I", data, at + 4)
+            kind, length = word >> 29, word & (1 << 29) - 1
+            if at > begin:
+                record += RECORDIO_MAGIC
+            record += data[at + 8 : at + 8 + length]
+            at += 8 + (length + 3) // 4 * 4
+        yield begin, record

@@ -38,8 +38,8 @@ def formats() -> str:
     ]
     mark = {True: "✓", False: "–"}
     for f in hr.formats():
-        marks = " | ".join(mark[f[what]] for what in ("read", "write", "checksum", "end"))
-        lines.append(f"| {f['name']} | {marks} | {f['doc']} |")
+        notices = "✓" if f["checksum"] else "lengths and names" if f["lengths"] else "–"
+        lines.append(f"| {f['name']} | {mark[f['read']]} | {mark[f['write']]} | {notices} | {mark[f['end']]} | {f['doc']} |")
     lines += ["", "What becomes of records, labels and keys: [record_formats.md](record_formats.md)."]
     lines += ["", "Pictures, by their bytes and never by their names; `docs/odd_files.md` says what becomes of odd ones:", ""]
     lines += ["| picture | decoded | encoded | by | what |", "|---|---|---|---|---|"]

@@ -40,6 +40,7 @@ nb::list formats() {
     d["write"] = f->create != nullptr;
     d["checksum"] = f->has_checksum;
     d["end"] = f->has_end;
+    d["lengths"] = f->guards_lengths;
     out.append(d);
   }
   return out;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "index/row_table.h"
+
 namespace headrace {
 
 void Gather::clear() {
@@ -118,34 +120,68 @@ uint64_t Gather::bytes_to_read(uint64_t nominal) const {
 }
 
 size_t Gather::values(size_t i, size_t field) const {
-  const Request& r = requests_[i].request;
-  return field + 1 < r.first_piece.size() ? r.first_piece[field + 1] - r.first_piece[field] : 0;
+  const Entry& entry = requests_[i];
+  const Request& r = entry.request;
+  if (field + 1 >= r.first_piece.size()) return 0;
+  const auto pieces = std::span(r.pieces).subspan(r.first_piece[field],
+                                                  r.first_piece[field + 1] - r.first_piece[field]);
+  if (pieces.size() == 1 && pieces[0].length == kRow) {
+    const Result<Bytes> unit = opened(entry, pieces[0]);
+    const Result<RowTable> table = unit.ok() ? RowTable::open(unit.value()) : unit.status();
+    return table.ok() ? table.value().values(pieces[0].begin) : 1;  // value() says what is wrong
+  }
+  return static_cast<size_t>(
+      std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return !p.continues; }));
 }
 
-Result<Bytes> Gather::value(size_t i, size_t field, size_t v) const {
-  const Entry& entry = requests_[i];
-  const Piece& piece = entry.request.pieces[entry.request.first_piece[field] + v];
-  Bytes from;
-  if (piece.unit == kInlineUnit) {
-    from = entry.request.inline_bytes;
-  } else {
-    const Place& place = entry.places[piece.unit];
-    const Status& status =
-        place.is_shared ? shared_[place.range]->status : ranges_[place.range].status;
-    if (!status.ok()) return status;
-    from = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range].bytes.bytes();
-    if (place.length != kWholeFile) from = from.subspan(place.begin, place.length);
-  }
-  if (piece.begin > from.size()) return corrupt("the index points past the end of its unit");
-  from = from.subspan(piece.begin);
+Result<Bytes> Gather::opened(const Entry& entry, const Piece& piece) const {
+  if (piece.unit == kInlineUnit) return Bytes(entry.request.inline_bytes);
+  const Place& place = entry.places[piece.unit];
+  const Status& status =
+      place.is_shared ? shared_[place.range]->status : ranges_[place.range].status;
+  if (!status.ok()) return status;
+  const Bytes all =
+      place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range].bytes.bytes();
+  return place.length == kWholeFile ? all : all.subspan(place.begin, place.length);
+}
+
+Result<Bytes> Gather::piece_bytes(const Entry& entry, const Piece& piece) const {
+  HEADRACE_ASSIGN(const Bytes unit, opened(entry, piece));
+  if (piece.begin > unit.size()) return corrupt("the index points past the end of its unit");
+  const Bytes from = unit.subspan(piece.begin);
   if (piece.length == kWholeFile) return from;
   if (piece.length > from.size()) return corrupt("the index points past the end of its unit");
   return from.first(piece.length);
 }
 
-Status Gather::locate(Status status, size_t i, size_t field) const {
-  if (values(i, field) == 0) return status;
+Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
   const Entry& entry = requests_[i];
+  const auto pieces = std::span(entry.request.pieces)
+                          .first(entry.request.first_piece[field + 1])
+                          .subspan(entry.request.first_piece[field]);
+  if (pieces[0].length == kRow) {
+    HEADRACE_ASSIGN(const Bytes unit, opened(entry, pieces[0]));
+    HEADRACE_ASSIGN(const RowTable table, RowTable::open(unit));
+    return table.value(pieces[0].begin, v);
+  }
+  size_t begin = 0;
+  for (size_t left = v; left > 0; --left) do
+      ++begin;
+    while (pieces[begin].continues);
+  size_t end = begin + 1;
+  while (end < pieces.size() && pieces[end].continues) ++end;
+  if (end == begin + 1) return piece_bytes(entry, pieces[begin]);
+  joined_.clear();
+  for (size_t p = begin; p < end; ++p) {
+    HEADRACE_ASSIGN(const Bytes bytes, piece_bytes(entry, pieces[p]));
+    joined_.insert(joined_.end(), bytes.begin(), bytes.end());
+  }
+  return Bytes(joined_);
+}
+
+Status Gather::locate(Status status, size_t i, size_t field) const {
+  const Entry& entry = requests_[i];
+  if (entry.request.first_piece[field] == entry.request.first_piece[field + 1]) return status;
   const Piece& piece = entry.request.pieces[entry.request.first_piece[field]];
   if (piece.unit == kInlineUnit) return status;
   const Unit& unit = entry.request.units[piece.unit];

@@ -55,9 +55,13 @@ class Gather {
   uint64_t bytes_to_read(uint64_t nominal) const;
 
   size_t size() const { return requests_.size(); }
+  // How many values the sample has of the field.  Of a row: once its unit is open, else 1.
   size_t values(size_t i, size_t field) const;
-  // Value v of field f of the i-th added sample.  The read's failure, where it failed.
-  Result<Bytes> value(size_t i, size_t field, size_t v = 0) const;
+  // Value v of field f of the i-th added sample, until the next call.  The read's failure,
+  // where it failed.
+  Result<Bytes> value(size_t i, size_t field, size_t v = 0);
+  // Whether the value lies in memory that the next value() uses again.
+  bool is_joined(Bytes value) const { return !value.empty() && value.data() == joined_.data(); }
   const std::string& key(size_t i) const { return requests_[i].request.key; }
   // For error texts: file and offset of the value.
   Status locate(Status status, size_t i, size_t field) const;
@@ -77,6 +81,9 @@ class Gather {
   };
 
   Entry& next_entry();
+  // All that was read of the unit, or the stretch of the range that it is.
+  Result<Bytes> opened(const Entry& entry, const Piece& piece) const;
+  Result<Bytes> piece_bytes(const Entry& entry, const Piece& piece) const;
   uint32_t share(const Source& source, const Unit& unit, UnitCache& units);
   bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
   void open_range(const Source& source, const Unit& unit);
@@ -85,7 +92,8 @@ class Gather {
   std::span<Entry> requests_;   // those in use
   std::vector<Range> ranges_;
   std::vector<std::shared_ptr<SharedUnit>> shared_;
-  std::vector<Buffer> spare_;  // buffers of earlier ranges
+  std::vector<Buffer> spare_;      // buffers of earlier ranges
+  std::vector<std::byte> joined_;  // a value that came in pieces
 };
 
 }  // namespace headrace

@@ -55,6 +55,17 @@ Texts shards_in(const std::vector<FileInfo>& entries) {
   return out;
 }
 
+// Of a folder that one format knows as a whole.
+Result<Texts> claimed_shards(const Store& store, const std::string& folder,
+                             const std::vector<FileInfo>& entries) {
+  for (const Format* format : all_formats()) {
+    if (format->claim == nullptr) continue;
+    HEADRACE_ASSIGN(Texts shards, format->claim(store, folder, entries));
+    if (!shards.empty()) return shards;
+  }
+  return Texts();
+}
+
 Status expand_one(const Store& store, const std::string& path, Texts& out) {
   const Result<FileInfo> info = store.stat(path);
   if (!info.ok() && has_wildcard(path)) {
@@ -67,7 +78,8 @@ Status expand_one(const Store& store, const std::string& path, Texts& out) {
     if (std::any_of(entries.begin(), entries.end(),
                     [](const FileInfo& e) { return e.path.ends_with(kUnfinishedName); }))
       return invalid("this pack is not finished: run the same pack again").in_file(path);
-    const Texts shards = shards_in(entries);
+    HEADRACE_ASSIGN(Texts shards, claimed_shards(store, path, entries));
+    if (shards.empty()) shards = shards_in(entries);
     if (!shards.empty()) {
       out.insert(out.end(), shards.begin(), shards.end());
       return {};
@@ -117,10 +129,22 @@ Result<std::vector<std::string>> expand_urls(const Store& store,
       out.insert(out.end(), paths.begin(), paths.end());
       continue;
     }
-    for (const std::string& path : paths) HEADRACE_TRY(expand_one(store, path, out));
+    for (const std::string& path : paths) {
+      const NamedPart named = split_part(store, path);
+      const size_t before = out.size();
+      HEADRACE_TRY(expand_one(store, named.path, out));
+      if (!named.part.empty())
+        for (size_t i = before; i < out.size(); ++i) out[i] += '#' + named.part;
+    }
   }
   if (out.size() > kMaxShards) return invalid(fmt::format("more than {} shards", kMaxShards));
   return out;
+}
+
+NamedPart split_part(const Store& store, const std::string& path) {
+  const size_t mark = path.rfind('#');
+  if (mark == std::string::npos || mark == 0 || store.stat(path).ok()) return {path, ""};
+  return {path.substr(0, mark), path.substr(mark + 1)};
 }
 
 std::string clean_path(std::string path) {

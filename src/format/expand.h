@@ -31,6 +31,13 @@ Result<std::vector<std::string>> expand_urls(const Store& store,
 
 // Without "file://" and trailing slashes.
 std::string clean_path(std::string path);
+
+// `path#part` as two, unless there is a file of that very name.
+struct NamedPart {
+  std::string path;
+  std::string part;
+};
+NamedPart split_part(const Store& store, const std::string& path);
 // The folder that all paths lie in, without a trailing slash; "" where there is none.
 std::string common_folder(const std::vector<std::string>& paths);
 

@@ -72,12 +72,12 @@ std::string existing_cache_folder() {
   return {};
 }
 
-std::string cached_sidecar(const std::string& folder, const std::string& shard) {
+std::string cached_sidecar(const std::string& folder, const FileInfo& shard) {
   std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(shard, error);
-  const std::string text = error ? shard : absolute.lexically_normal().string();
-  return fmt::format("{}/{}-{}", folder, Hasher().add(text).finish().hex(),
-                     sidecar_path(text.substr(text.rfind('/') + 1)));
+  const std::filesystem::path absolute = std::filesystem::absolute(shard.path, error);
+  const std::string text = error ? shard.path : absolute.lexically_normal().string();
+  const FileInfo name{.path = text.substr(text.rfind('/') + 1), .part = shard.part};
+  return fmt::format("{}/{}-{}", folder, Hasher().add(text).finish().hex(), sidecar_path(name));
 }
 
 Result<std::unique_ptr<BuildLock>> BuildLock::acquire(const std::string& path,

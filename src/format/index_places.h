@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "storage/store.h"
 
 namespace headrace {
 
@@ -21,7 +22,7 @@ Result<std::string> cache_folder();
 std::string existing_cache_folder();
 
 // The sidecar of `shard` in a cache folder: its name after a hash of its absolute path.
-std::string cached_sidecar(const std::string& folder, const std::string& shard);
+std::string cached_sidecar(const std::string& folder, const FileInfo& shard);
 
 // Held while indexes of `path` (a file or folder that is there) are built.  Another process
 // that asks waits, until the holder is done or gone, or `cancel` is set.  Locks the data

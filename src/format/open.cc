@@ -35,7 +35,7 @@ Status check_root(const Store& store, const Part& part, const FileInfo& list,
   if (list.is_folder || !part.head().has_files || part.head().files == 0) return {};
   std::string first;
   HEADRACE_TRY(part.path(0, first));
-  const std::string there = first.starts_with('/') ? first : root + '/' + first;
+  const std::string there = first.starts_with('/') || root.empty() ? first : root + '/' + first;
   if (store.stat(there).ok()) return {};
   const std::string hint = store.stat(first).ok()
                                ? "it is there relative to the current folder: give that as root"
@@ -74,7 +74,8 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
   opened.classes = parts[0]->head().classes;
   HEADRACE_ASSIGN(const Format* format, find_format(opened.format));
   std::vector<std::string> paths;
-  for (const FileInfo& shard : shards) paths.push_back(shard.path);
+  for (const FileInfo& shard : shards)
+    paths.push_back(shard.part.empty() ? shard.path : shard.path + '#' + shard.part);
   const std::vector<std::string> names = relative_names(paths, parts[0]->head().has_files);
   IndexedParts made{.shards = ShardTable(opened.format),
                     .schema = {},
@@ -157,7 +158,7 @@ std::function<Result<PartPointer>(size_t)> checked_loader(
           paths](size_t shard) -> Result<PartPointer> {
     HEADRACE_ASSIGN(PartPointer part, load(shard));
     if (part->head().has_files) return part;
-    HEADRACE_ASSIGN(const FileInfo info, store->stat((*paths)[shard]));
+    HEADRACE_ASSIGN(const FileInfo info, store->stat(split_part(*store, (*paths)[shard]).path));
     if (info.bytes != part->head().shard_bytes)
       return corrupt(fmt::format("{} bytes, the index says {}: index the data set again",
                                  info.bytes, part->head().shard_bytes))
@@ -199,9 +200,9 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
                          "the index is of another data set: shard {} is '{}' there and '{}' here",
                          i, row.name, names[i]))
           .in_file(place);
-    FileInfo shard{.path = paths[i]};
+    FileInfo shard{.path = split_part(*store, paths[i]).path};
     if (row.has_files) {
-      HEADRACE_ASSIGN(shard, store->stat(paths[i]));
+      HEADRACE_ASSIGN(shard, store->stat(shard.path));
     }
     if (row.has_files && i == 0) {
       HEADRACE_ASSIGN(const PartPointer first, load(0));

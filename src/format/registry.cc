@@ -56,6 +56,16 @@ Result<const Format*> guess_format(Bytes head, std::string_view path) {
       .in_file(path);
 }
 
+std::string companion_path(const Format& format, std::string_view shard) {
+  const std::string lower = lower_case(shard);
+  for (const std::string_view suffix : format.suffixes)
+    if (lower.ends_with(suffix)) {
+      shard.remove_suffix(suffix.size());
+      break;
+    }
+  return std::string(shard).append(format.companion);
+}
+
 std::string inline_as_text(Kind kind, Bytes bytes) {
   if (kind == Kind::kInt && bytes.size() == 8) return fmt::format("{}", load_le<int64_t>(bytes));
   if (kind == Kind::kFloat && bytes.size() == 8) return fmt::format("{}", load_le<double>(bytes));

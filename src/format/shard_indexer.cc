@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/machine.h"
+#include "format/expand.h"
 #include "format/index_places.h"
 #include "format/parallel.h"
 #include "index/sidecar.h"
@@ -49,7 +50,9 @@ ShardIndexer::ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions
 Result<std::vector<FileInfo>> ShardIndexer::stat_all(const std::vector<std::string>& paths) const {
   std::vector<FileInfo> infos(paths.size());
   HEADRACE_TRY(parallel_for(paths.size(), waiting_threads(paths.size()), [&](size_t i) -> Status {
-    HEADRACE_ASSIGN(infos[i], store_->stat(paths[i]));
+    const NamedPart named = split_part(*store_, paths[i]);
+    HEADRACE_ASSIGN(infos[i], store_->stat(named.path));
+    infos[i].part = named.part;
     return {};
   }));
   return infos;
@@ -62,9 +65,9 @@ uint64_t ShardIndexer::memory_left() const {
 
 PartPointer ShardIndexer::find_kept(const FileInfo& shard) {
   if (!options_.keep_sidecars) return nullptr;
-  Result<PartPointer> part = read_sidecar(store_, sidecar_path(shard.path), shard, memory_left());
+  Result<PartPointer> part = read_sidecar(store_, sidecar_path(shard), shard, memory_left());
   if (!part.ok() && !cache_.empty())
-    part = read_sidecar(store_, cached_sidecar(cache_, shard.path), shard, memory_left());
+    part = read_sidecar(store_, cached_sidecar(cache_, shard), shard, memory_left());
   if (!part.ok()) return nullptr;
   memory_used_ += part.value()->bytes().size();
   return part.value();
@@ -78,12 +81,23 @@ Status ShardIndexer::find_all_kept(const std::vector<FileInfo>& shards,
   });
 }
 
+// A folder is a shard of the format that claims it, else of files.
+Result<const Format*> ShardIndexer::format_of_folder(const std::string& folder) const {
+  HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store_->list(folder));
+  for (const Format* format : all_formats()) {
+    if (format->claim == nullptr || !format->takes_folders) continue;
+    HEADRACE_ASSIGN(const std::vector<std::string> shards, format->claim(*store_, folder, entries));
+    if (!shards.empty()) return format;
+  }
+  return find_format("files");
+}
+
 Result<PartPointer> ShardIndexer::make(const FileInfo& shard, unsigned threads) const {
   const Format* format = nullptr;
   if (!options_.format.empty()) {
     HEADRACE_ASSIGN(format, find_format(options_.format));
   } else if (shard.is_folder) {
-    HEADRACE_ASSIGN(format, find_format("files"));
+    HEADRACE_ASSIGN(format, format_of_folder(shard.path));
   } else {
     Buffer head;
     if (shard.bytes > 0)
@@ -93,6 +107,10 @@ Result<PartPointer> ShardIndexer::make(const FileInfo& shard, unsigned threads) 
   }
   if (shard.is_folder && !format->takes_folders)
     return invalid(fmt::format("is a folder; {} is a format of files", format->name))
+        .in_file(shard.path);
+  if (!shard.part.empty() && !format->takes_parts)
+    return invalid(fmt::format("{} has no parts to choose from: leave '#{}' away", format->name,
+                               shard.part))
         .in_file(shard.path);
   Result<PartPointer> part = format->index({*store_, shard, threads, options_.cancel});
   if (!part.ok()) return part.status().in_file(shard.path);
@@ -111,12 +129,12 @@ std::vector<std::string> ShardIndexer::notices() const {
 
 void ShardIndexer::keep(const FileInfo& shard, PartPointer& part) {
   if (!options_.keep_sidecars) return;
-  std::string path = sidecar_path(shard.path);
+  std::string path = sidecar_path(shard);
   if (const Status beside = write_sidecar(path, *part); !beside.ok()) {
     const Result<std::string> cache = cache_folder();
     Status cached = cache.status();
     if (cache.ok()) {
-      path = cached_sidecar(cache.value(), shard.path);
+      path = cached_sidecar(cache.value(), shard);
       cached = write_sidecar(path, *part);
     }
     if (!cached.ok()) {

@@ -40,6 +40,7 @@ class ShardIndexer {
   std::vector<std::string> notices() const;
 
  private:
+  Result<const Format*> format_of_folder(const std::string& folder) const;
   uint64_t memory_left() const;
   void note_once(std::string text);
 

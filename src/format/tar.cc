@@ -258,8 +258,8 @@ Result<PartPointer> index(const ShardInput& shard) {
   return TarIndexer(shard).run();
 }
 
-Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink) {
-  return make_tar_writer(std::move(sink));
+Result<std::unique_ptr<Writer>> create(ShardOutput out) {
+  return make_tar_writer(std::move(out.file));
 }
 
 bool sniff(Bytes head) {

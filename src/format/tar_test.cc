@@ -199,7 +199,7 @@ TEST(TarWriter, long_names_go_through_prefix_and_pax) {
 
 TEST(TarWriter, inline_numbers_become_digits) {
   std::vector<std::byte> out;
-  auto writer = find_format("tar").value()->create(memory_sink(out)).value();
+  auto writer = find_format("tar").value()->create({.file = memory_sink(out)}).value();
   const int64_t label = -42;
   const double score = 0.1;
   const RecordValue values[] = {
@@ -213,7 +213,7 @@ TEST(TarWriter, inline_numbers_become_digits) {
 
 TEST(TarWriter, what_a_tar_cannot_hold_is_refused) {
   std::vector<std::byte> out;
-  auto writer = find_format("tar").value()->create(memory_sink(out)).value();
+  auto writer = find_format("tar").value()->create({.file = memory_sink(out)}).value();
   const RecordValue twice[] = {{"jpg", Kind::kJpeg, Storage::kExtent, {}},
                                {"jpg", Kind::kJpeg, Storage::kExtent, {}}};
   EXPECT_EQ(writer->append({"k", twice}).code(), Code::kUnsupported);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -69,14 +70,31 @@ inline Result<std::vector<TestSample>> read_samples(const Source& source) {
   return samples;
 }
 
+// What a value is that a test gives as text.
+inline Kind kind_of_test_field(std::string_view name) {
+  return name == "label" ? Kind::kFloat : kind_of_extension(name);
+}
+
 inline std::vector<std::byte> write_samples(const Format& format,
-                                            const std::vector<TestSample>& samples) {
+                                            const std::vector<TestSample>& samples,
+                                            std::vector<std::byte>* companion = nullptr) {
   std::vector<std::byte> out;
-  std::unique_ptr<Writer> writer = format.create(memory_sink(out)).value();
+  std::vector<std::byte> unused;
+  if (companion != nullptr) companion->clear();
+  ShardOutput output{.file = memory_sink(out), .samples = samples.size()};
+  if (!format.companion.empty())
+    output.companion = memory_sink(companion != nullptr ? *companion : unused);
+  for (const TestSample& sample : samples)
+    for (const auto& [name, bytes] : sample.fields) {
+      const Field field{.name = name, .kind = kind_of_test_field(name)};
+      if (std::find(output.schema.begin(), output.schema.end(), field) == output.schema.end())
+        output.schema.push_back(field);
+    }
+  std::unique_ptr<Writer> writer = format.create(std::move(output)).value();
   for (const TestSample& sample : samples) {
     std::vector<RecordValue> values;
     for (const auto& [name, bytes] : sample.fields)
-      values.push_back({name, kind_of_extension(name), Storage::kExtent, as_bytes(bytes)});
+      values.push_back({name, kind_of_test_field(name), Storage::kExtent, as_bytes(bytes)});
     EXPECT_TRUE(writer->append({sample.key, values}).ok());
   }
   EXPECT_TRUE(writer->finish().ok());

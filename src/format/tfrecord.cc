@@ -227,15 +227,15 @@ Result<PartPointer> index(const ShardInput& shard) {
   return TfrecordIndexer(shard, lists).run();
 }
 
-Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) {
+Status open_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
   const FeatureType type = unit.opening == kIntList ? FeatureType::kInt64 : FeatureType::kFloat;
   HEADRACE_TRY(open_number_list(type, stored, decoded));
   if (decoded.size() != unit.decoded_bytes) return corrupt("not the list that was indexed").at(0);
   return {};
 }
 
-Result<std::unique_ptr<Writer>> create(std::unique_ptr<Sink> sink) {
-  return make_tfrecord_writer(std::move(sink));
+Result<std::unique_ptr<Writer>> create(ShardOutput out) {
+  return make_tfrecord_writer(std::move(out.file));
 }
 
 bool sniff(Bytes head) {

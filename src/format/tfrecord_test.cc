@@ -68,7 +68,7 @@ TEST(Example, a_list_opens_to_what_was_counted) {
 TEST(TfrecordWriter, refuses_by_name_what_an_example_cannot_hold) {
   const auto append = [](std::string_view field) {
     ByteVector out;
-    const auto writer = find_format("tfrecord").value()->create(memory_sink(out)).value();
+    const auto writer = find_format("tfrecord").value()->create({.file = memory_sink(out)}).value();
     const RecordValue value{.field = field};
     return writer->append({"key", {&value, 1}});
   };

@@ -38,7 +38,7 @@ IndexedSource::LoadedPointer IndexedSource::map_fields(PartPointer part) const {
   auto loaded = std::make_shared<Loaded>();
   const Schema& local = part->head().schema;
   for (const Field& field : parts_.schema) {
-    const auto it = std::find(local.begin(), local.end(), field);
+    const auto it = std::find(local.begin(), local.end(), field);  // whatever `many` says
     loaded->local_field.push_back(it == local.end() ? kAbsent
                                                     : static_cast<uint32_t>(it - local.begin()));
   }
@@ -88,7 +88,7 @@ void IndexedSource::take_fields(const Loaded& loaded, const PartGroup& group, ui
       }
       const Unit unit{first_file + value.file, value.opening, value.offset, value.stored,
                       value.decoded};
-      out.pieces.push_back({add_unit(unit, out), value.begin, value.length});
+      out.pieces.push_back({add_unit(unit, out), value.begin, value.length, value.continues});
     }
     out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
   }
@@ -151,7 +151,7 @@ bool IndexedSource::run_of(uint64_t sample, Unit& run) const {
 
 Status IndexedSource::open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
   if (parts_.open_unit == nullptr) return internal("this format has no units to open");
-  return parts_.open_unit(unit, stored, decoded);
+  return parts_.open_unit(file_path(unit.file), unit, stored, decoded);
 }
 
 std::string IndexedSource::file_path(uint32_t file) const {

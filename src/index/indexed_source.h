@@ -22,7 +22,8 @@
 
 namespace headrace {
 
-using OpenUnit = Status (*)(const Unit& unit, Bytes stored, Buffer& decoded);
+using OpenUnit = Status (*)(const std::string& path, const Unit& unit, Bytes stored,
+                            Buffer& decoded);
 
 struct IndexedParts {
   ShardTable shards;

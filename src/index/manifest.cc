@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/crc32c.h"
+#include "index/schema_bytes.h"
 #include "index/varint.h"
 
 namespace headrace {
@@ -78,12 +79,7 @@ std::vector<std::byte> encode_manifest(const Manifest& manifest) {
   put_le(out, uint32_t{0});
   put_le(out, uint64_t{0});
   put_text(out, manifest.format);
-  put_varint(out, manifest.schema.size());
-  for (const Field& field : manifest.schema) {
-    put_text(out, field.name);
-    put_le(out, static_cast<uint8_t>(field.kind));
-    put_le(out, static_cast<uint8_t>(field.storage));
-  }
+  put_schema(out, manifest.schema);
   put_varint(out, manifest.shards.size());
   std::string_view last_name;
   for (const ManifestShard& shard : manifest.shards) {
@@ -111,17 +107,7 @@ Result<Manifest> parse_manifest(Bytes bytes) {
   ByteReader in(bytes.subspan(kFrameBytes));
   Manifest manifest;
   manifest.format = in.text();
-  for (uint64_t n = in.count(); n > 0 && in.ok(); --n) {
-    std::string name(in.text());
-    const auto kind = in.le<uint8_t>();
-    const auto storage = in.le<uint8_t>();
-    if (kind > static_cast<uint8_t>(Kind::kArray) || storage > 1) {
-      in.fail();
-      break;
-    }
-    manifest.schema.push_back(
-        {std::move(name), static_cast<Kind>(kind), static_cast<Storage>(storage)});
-  }
+  manifest.schema = take_schema(in);
   const uint64_t shards = in.count();
   manifest.shards.reserve(shards);
   for (uint64_t i = 0; i < shards && in.ok(); ++i)

@@ -34,7 +34,7 @@
 
 namespace headrace {
 
-inline constexpr uint32_t kPartVersion = 1;
+inline constexpr uint32_t kPartVersion = 2;
 inline constexpr uint64_t kGroupSamples = 64;
 inline constexpr uint64_t kMaxFields = 4096;  // more are a mistake: dots in file names, say
 
@@ -71,22 +71,23 @@ struct PartHead {
   uint64_t gap = 0;
   uint64_t samples = 0;
   uint64_t files = 0;
-  std::vector<std::vector<uint32_t>> shapes = {};  // values per field of the common samples
+  std::vector<std::vector<uint32_t>> shapes = {};  // pieces per field of the common samples
   std::vector<PartBlock> blocks = {};
   Hash128 names = {};                     // of all paths, where there are files
   std::vector<std::string> classes = {};  // names of the class numbers, where there are some
   std::vector<std::string> notices = {};  // what a user should hear about this shard
 };
 
-// One value of one field of one sample, unpacked.
+// One value of one field of one sample, unpacked; or a piece of one.
 struct PartValue {
   uint64_t offset = 0;  // in the file; of an inline value: in PartGroup::inline_bytes
   uint64_t stored = 0;  // kWholeFile: all of the file
   uint64_t decoded = 0;
   uint64_t begin = 0;            // of the value in its opened unit
-  uint64_t length = kWholeFile;  // kWholeFile: to the end of it
+  uint64_t length = kWholeFile;  // kWholeFile: to the end of it; kRow: `begin` is a row
   uint32_t opening = 0;
-  uint32_t file = 0;  // of the part's table; 0 where the shard is the file
+  bool continues = false;  // the value of the piece before goes on; only with has_openings
+  uint32_t file = 0;       // of the part's table; 0 where the shard is the file
 };
 
 // 64 samples, unpacked.  Refilled: keeps its memory.

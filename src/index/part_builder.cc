@@ -7,6 +7,7 @@
 
 #include "base/crc32c.h"
 #include "index/part_frame.h"
+#include "index/source.h"
 
 namespace headrace {
 namespace {
@@ -30,9 +31,17 @@ uint32_t PartBuilder::field(std::string_view name) {
 
 uint32_t PartBuilder::field(std::string_view name, Kind kind, Storage storage) {
   const auto it = fields_.find(name);
+  if (it == fields_.end())
+    return field({.name = std::string(name), .kind = kind, .storage = storage});
+  const Field& known = head_.schema[it->second];
+  if (known.kind != kind || known.storage != storage) two_kinds_ = name;  // said by finish()
+  return it->second;
+}
+
+uint32_t PartBuilder::field(const Field& field) {
+  const auto it = fields_.find(field.name);
   if (it != fields_.end()) {
-    const Field& known = head_.schema[it->second];
-    if (known.kind != kind || known.storage != storage) two_kinds_ = name;  // said by finish()
+    if (head_.schema[it->second] != field) two_kinds_ = field.name;
     return it->second;
   }
   if (head_.schema.size() == kMaxFields) {
@@ -40,8 +49,8 @@ uint32_t PartBuilder::field(std::string_view name, Kind kind, Storage storage) {
     return 0;
   }
   const auto number = static_cast<uint32_t>(head_.schema.size());
-  head_.schema.push_back({std::string(name), kind, storage});
-  fields_.emplace(name, number);
+  head_.schema.push_back(field);
+  fields_.emplace(field.name, number);
   return number;
 }
 
@@ -77,7 +86,8 @@ uint32_t PartBuilder::shape_of_sample() {
   std::vector<uint32_t>& counts = rows_.back().counts;
   for (const Pending& pending : sample_) {
     if (counts.size() <= pending.field) counts.resize(pending.field + 1, 0);
-    ++counts[pending.field];
+    if (counts[pending.field]++ > 0 && !pending.value.continues)
+      head_.schema[pending.field].many = true;
   }
   const auto known = std::find(head_.shapes.begin(), head_.shapes.end(), counts);
   if (known == head_.shapes.end()) {
@@ -119,11 +129,11 @@ void PartBuilder::put_value(const Pending& pending) {
   }
   if (!head_.whole_files) put_range(value);
   if (!head_.has_openings) return;
-  put_varint(out, value.opening);
+  put_varint(out, uint64_t{value.opening} * 2 + (value.continues ? 1 : 0));
   if (value.opening == 0) return;
   put_varint(out, value.decoded);
   put_varint(out, value.begin);
-  put_varint(out, value.length + 1);  // kWholeFile wraps to 0
+  put_varint(out, value.length == kWholeFile ? 0 : value.length == kRow ? 1 : value.length + 2);
 }
 
 void PartBuilder::count_into_block(uint64_t bytes) {

@@ -34,10 +34,11 @@ class PartBuilder {
   // a field whose kind is not given.
   uint32_t field(std::string_view name);
   uint32_t field(std::string_view name, Kind kind, Storage storage);
+  uint32_t field(const Field& field);  // with a type and a shape
   // A path for the file table, relative to the root; its number.
   uint32_t add_file(std::string_view path);
 
-  // Values of the sample at hand.  Several of one field keep their order.
+  // Values of the sample at hand.  Several of one field keep their order, and make it `many`.
   void add_extent(uint32_t field, const PartValue& value);
   void add_whole_file(uint32_t field, uint32_t file);
   void add_int(uint32_t field, int64_t value);

@@ -9,7 +9,8 @@
 //   length, bytes
 //            in a file table: zigzag(file - (last file + 1)), and nothing more if files are whole
 //            extent: zigzag(offset - expected), length
-//            with openings: opening, and if not 0: decoded bytes, begin, length + 1 (0: to the end)
+//            with openings: 2 opening + continues, and if the opening is not 0: decoded bytes,
+//            begin, length + 2 (0: to the end, 1: a row)
 //   keys     front-coded: shared, rest, bytes
 //
 // A value takes at least one byte, so what is unpacked is bounded by what is there.
@@ -18,6 +19,7 @@
 #include <span>
 
 #include "index/part.h"
+#include "index/source.h"
 #include "index/varint.h"
 
 namespace headrace {
@@ -95,12 +97,14 @@ class Unpacker {
     value.decoded = value.stored;
     if (!head_.has_openings) return;
     const uint64_t opening = in_.varint();
-    if (opening > UINT32_MAX) in_.fail();
-    value.opening = static_cast<uint32_t>(opening);
+    if (opening / 2 > UINT32_MAX) in_.fail();
+    value.continues = opening % 2 != 0;
+    value.opening = static_cast<uint32_t>(opening / 2);
     if (value.opening == 0) return;
     value.decoded = in_.varint();
     value.begin = in_.varint();
-    value.length = in_.varint() - 1;
+    const uint64_t length = in_.varint();
+    value.length = length == 0 ? kWholeFile : length == 1 ? kRow : length - 2;
   }
 
   void file(PartValue& value) {

@@ -4,10 +4,11 @@
 // length before them, lists with their count:
 //
 //   format | shard bytes | time ns (zigzag) | folders (path, time) | flags | align | gap
-//   | samples | files | schema (name, kind u8, storage u8) | shapes (list of counts)
+//   | samples | files | schema (schema_bytes.h) | shapes (list of counts)
 //   | blocks (samples, bytes) | names (u64, u64) | classes | notices
 
 #include "index/part.h"
+#include "index/schema_bytes.h"
 #include "index/varint.h"
 
 namespace headrace {
@@ -27,32 +28,6 @@ std::vector<std::string> take_texts(ByteReader& in) {
   std::vector<std::string> texts;
   for (uint64_t n = in.count(); n > 0 && in.ok(); --n) texts.emplace_back(in.text());
   return texts;
-}
-
-void put_schema(ByteVector& out, const Schema& schema) {
-  put_varint(out, schema.size());
-  for (const Field& field : schema) {
-    put_text(out, field.name);
-    out.push_back(static_cast<std::byte>(field.kind));
-    out.push_back(static_cast<std::byte>(field.storage));
-  }
-}
-
-Schema take_schema(ByteReader& in) {
-  Schema schema;
-  uint64_t n = in.count();
-  if (n > kMaxFields) in.fail();
-  for (; n > 0 && in.ok(); --n) {
-    std::string name(in.text());
-    const auto kind = in.le<uint8_t>();
-    const auto storage = in.le<uint8_t>();
-    if (kind > static_cast<uint8_t>(Kind::kArray) || storage > 1) {
-      in.fail();
-      break;
-    }
-    schema.push_back({std::move(name), static_cast<Kind>(kind), static_cast<Storage>(storage)});
-  }
-  return schema;
 }
 
 std::vector<uint32_t> take_shape(ByteReader& in, size_t fields) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "index/schema.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 namespace headrace {
@@ -32,6 +34,17 @@ constexpr Row kExtensions[] = {
 std::string_view kind_name(Kind kind) {
   const auto row = static_cast<size_t>(kind);
   return row < kNames.size() ? kNames[row] : "unknown";
+}
+
+std::string field_text(const Field& field) {
+  std::string text(kind_name(field.kind));
+  if (field.dtype) text += fmt::format(" {}", dtype_name(*field.dtype));
+  if (field.kind != Kind::kArray) return text;
+  text += '[';
+  for (size_t i = 0; i < field.shape.size(); ++i)
+    text += fmt::format("{}{}", i > 0 ? "," : "",
+                        field.shape[i] == kVaries ? "?" : std::to_string(field.shape[i]));
+  return text + ']';
 }
 
 Kind kind_of_extension(std::string_view extension) {

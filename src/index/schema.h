@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/dtype.h"
 
 namespace headrace {
 
@@ -35,12 +38,28 @@ enum class Storage : uint8_t {
   kInline = 1,  // bytes in the index itself (labels of class folders)
 };
 
+// What all values of one name have in common.
 struct Field {
   std::string name;
   Kind kind = Kind::kBytes;
   Storage storage = Storage::kExtent;
-  bool operator==(const Field&) const = default;
+  // Of a number: as the data hold it (an inline one is int64 or double all the same); of
+  // kArray and kTokens: of each element, which lie little-endian, last axis fastest.
+  std::optional<DType> dtype = {};
+  // Of kArray: kVaries where the sample decides, at most once: its length tells.
+  std::vector<int64_t> shape = {};
+  // Some sample has several values: then each sample's are a list.
+  bool many = false;
+
+  // `many` is no part of what a field is: one shard may have pairs and another not.
+  bool operator==(const Field& o) const {
+    return name == o.name && kind == o.kind && storage == o.storage && dtype == o.dtype &&
+           shape == o.shape;
+  }
 };
+
+// "jpeg", "array i32[?,3]", "int u8".
+std::string field_text(const Field& field);
 
 using Schema = std::vector<Field>;
 

@@ -52,7 +52,9 @@ Status merge_schema(const Schema& shard, Schema& all) {
       all.push_back(field);
     else if (*known != field)
       return invalid(fmt::format("field '{}' is {} here and {} in the shards before", field.name,
-                                 kind_name(field.kind), kind_name(known->kind)));
+                                 field_text(field), field_text(*known)));
+    else
+      known->many = known->many || field.many;
   }
   return {};
 }

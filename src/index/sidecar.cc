@@ -7,6 +7,13 @@
 
 namespace headrace {
 
+std::string sidecar_path(const FileInfo& shard) {
+  if (shard.part.empty()) return sidecar_path(shard.path);
+  std::string part = shard.part;
+  std::replace(part.begin(), part.end(), '/', ',');
+  return sidecar_path(shard.path + '#' + part);
+}
+
 bool is_current(const Part& part, const FileInfo& shard, const Store& store) {
   const PartHead& head = part.head();
   if (!shard.is_folder)

@@ -19,6 +19,8 @@ inline constexpr std::string_view kSidecarSuffix = ".hridx";
 inline std::string sidecar_path(const std::string& shard) {
   return shard + std::string(kSidecarSuffix);
 }
+// Of one part of the shard, where only that is meant: X#part.hridx.
+std::string sidecar_path(const FileInfo& shard);
 
 // Whether the part still describes the shard.
 bool is_current(const Part& part, const FileInfo& shard, const Store& store);

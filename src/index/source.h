@@ -39,17 +39,23 @@ struct Unit {
 
 inline constexpr uint32_t kInlineUnit = ~uint32_t{0};
 
+inline constexpr uint64_t kRow = kWholeFile - 1;
+
 // A part of an opened unit, or of Request::inline_bytes when unit is kInlineUnit.
 struct Piece {
   uint32_t unit = 0;  // index into Request::units
   uint64_t begin = 0;
-  uint64_t length = kWholeFile;  // kWholeFile: to the end of the unit
+  // kWholeFile: to the end of the unit.  kRow: the unit opens as a RowTable (row_table.h), and
+  // `begin` is the number of a row, whose values they are; such a piece stands alone in its field.
+  uint64_t length = kWholeFile;
+  // The piece goes on with the value of the piece before: a file in several blocks.
+  bool continues = false;
 };
 
 // What the wanted fields of one sample need.  Cleared and refilled: keeps its memory.
 struct Request {
   std::vector<Unit> units;
-  std::vector<Piece> pieces;          // grouped by wanted field, in order
+  std::vector<Piece> pieces;          // grouped by wanted field, in order; a value each, or more
   std::vector<uint32_t> first_piece;  // field f has pieces [first_piece[f], first_piece[f+1])
   std::vector<std::byte> inline_bytes;
   std::string key;  // filled when the key is wanted

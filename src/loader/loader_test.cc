@@ -22,7 +22,7 @@ std::shared_ptr<MemoryStore> make_shards(int shards, int samples) {
   auto store = std::make_shared<MemoryStore>();
   for (int s = 0, i = 0; s < shards; ++s) {
     std::vector<std::byte> bytes;
-    auto writer = find_format("tar").value()->create(memory_sink(bytes)).value();
+    auto writer = find_format("tar").value()->create({.file = memory_sink(bytes)}).value();
     for (; i < samples * (s + 1) / shards; ++i) {
       const std::string key = std::to_string(10000 + i);
       const std::string text = "text of " + key;

@@ -37,7 +37,7 @@ bool take_number(std::string_view& text, T& out, int base) {
 // A file name of ours in a folder that we pack into.
 bool is_packs(std::string_view name) {
   return name == kPackManifest || name == kUnfinishedName || is_temporary_name(name) ||
-         name.starts_with("shard-");
+         name.starts_with("shard-") || name == "index.json";
 }
 
 Status foreign(const std::string& folder, std::string_view what) {

@@ -28,19 +28,43 @@ constexpr uint64_t kProgressEvery = 64;  // samples
 // Passes bytes on, and keeps their count and checksum.  One thread at a time.
 class CheckedSink final : public Sink {
  public:
-  CheckedSink(std::unique_ptr<Sink> inner, PackedShard& shard)
-      : inner_(std::move(inner)), shard_(shard) {}
+  // `rewritten` becomes true where the checksum is not that of the file any more.
+  CheckedSink(std::unique_ptr<Sink> inner, PackedShard& shard, bool& rewritten)
+      : inner_(std::move(inner)), shard_(shard), rewritten_(rewritten) {}
   Status append(Bytes data) override {
     shard_.crc32c = crc32c(data, shard_.crc32c);
     shard_.bytes += data.size();
     return inner_->append(data);
+  }
+  Status rewrite(uint64_t offset, Bytes data) override {
+    rewritten_ = true;
+    return inner_->rewrite(offset, data);
   }
   Status close() override { return inner_->close(); }
 
  private:
   std::unique_ptr<Sink> inner_;
   PackedShard& shard_;
+  bool& rewritten_;
 };
+
+Schema schema_of(const Source& source, const std::vector<uint32_t>& fields) {
+  Schema schema;
+  for (const uint32_t f : fields) schema.push_back(source.schema()[f]);
+  return schema;
+}
+
+Result<uint32_t> checksum_of(const Store& store, const std::string& path) {
+  constexpr uint64_t kStretch = uint64_t{4} << 20;
+  HEADRACE_ASSIGN(const FileInfo info, store.stat(path));
+  Buffer bytes;
+  uint32_t crc = 0;
+  for (uint64_t at = 0; at < info.bytes; at += kStretch) {
+    HEADRACE_TRY(store.read_at(path, at, std::min(kStretch, info.bytes - at), bytes));
+    crc = crc32c(bytes.bytes(), crc);
+  }
+  return crc;
+}
 
 // Thread-safe: shards are written in parallel.
 class Packer {
@@ -90,7 +114,10 @@ class Packer {
         options_.threads != 0 ? options_.threads : static_cast<unsigned>(usable_cpus());
     HEADRACE_TRY(
         parallel_for(layout_.shards, threads, [&](size_t s) { return finish_shard(s, journal); }));
-    if (!journal.finished()) HEADRACE_TRY(journal.finish(shards_));
+    if (!journal.finished()) {
+      HEADRACE_TRY(describe_folder());
+      HEADRACE_TRY(journal.finish(shards_));
+    }
     for (const PackedShard& shard : shards_) result.bytes += shard.bytes;
     return result;
   }
@@ -131,8 +158,16 @@ class Packer {
     shard = {.name = shard_name(s), .samples = layout_.begin(s + 1) - layout_.begin(s)};
     HEADRACE_ASSIGN(std::unique_ptr<Sink> sink, file_sink(shard_path(s)));
     PackedShard counted = shard;  // shards_ shows a size only when the file is there
-    HEADRACE_ASSIGN(const std::unique_ptr<Writer> writer,
-                    format_.create(std::make_unique<CheckedSink>(std::move(sink), counted)));
+    bool rewritten = false;
+    ShardOutput out{
+        .file = std::make_unique<CheckedSink>(std::move(sink), counted, rewritten),
+        .schema = schema_of(source_, fields_),
+        .samples = shard.samples,
+    };
+    if (!format_.companion.empty()) {
+      HEADRACE_ASSIGN(out.companion, file_sink(companion_path(format_, shard_path(s))));
+    }
+    HEADRACE_ASSIGN(const std::unique_ptr<Writer> writer, format_.create(std::move(out)));
     Permutation order;
     if (!layout_.keep_order) order.reset(layout_.key, layout_.samples);
     SampleReader reader(source_, fields_);
@@ -149,8 +184,19 @@ class Packer {
       waiting = 0;
     }
     HEADRACE_TRY(writer->finish());
+    if (rewritten) {
+      HEADRACE_ASSIGN(counted.crc32c, checksum_of(*store_, shard_path(s)));
+    }
     shard = counted;
     return {};
+  }
+
+  Status describe_folder() const {
+    if (format_.finish_folder == nullptr) return {};
+    std::vector<WrittenShard> written;
+    for (const PackedShard& shard : shards_)
+      written.push_back({shard.name, shard.samples, shard.bytes});
+    return format_.finish_folder(folder_, written);
   }
 
   // Reads back what was written, as far as an index does, and keeps it beside.
@@ -193,6 +239,7 @@ Result<PackResult> pack(const Source& source, const std::string& folder,
   HEADRACE_ASSIGN(const Format* format, find_format(options.format));
   HEADRACE_ASSIGN(const uint64_t shards, count_shards(source, options));
   HEADRACE_ASSIGN(std::vector<uint32_t> fields, wanted_fields(source.schema(), options.fields));
+  if (format->can_hold != nullptr) HEADRACE_TRY(format->can_hold(schema_of(source, fields)));
   const std::string place = clean_path(folder);
   std::error_code error;
   std::filesystem::create_directories(place, error);

@@ -1,78 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/sample_reader.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "base/mutex.h"
+#include "engine/read_now.h"
 
 namespace headrace {
 namespace {
 
-// Counts reads that are under way; keeps the first failure.  Thread-safe.
-class Pending {
- public:
-  explicit Pending(size_t count) : left_(count) {}
-  void done(const Status& status) {
-    MutexLock lock(mu_);
-    if (!status.ok() && first_.ok()) first_ = status;
-    if (--left_ == 0) all_.notify_one();
-  }
-  Status wait() {
-    MutexLock lock(mu_);
-    while (left_ > 0) all_.wait(mu_);
-    return first_;
-  }
-
- private:
-  Mutex mu_;
-  CondVar all_;
-  size_t left_ HEADRACE_GUARDED_BY(mu_);
-  Status first_ HEADRACE_GUARDED_BY(mu_);
-};
+constexpr uint64_t kKeepUnits = uint64_t{256} << 20;  // opened units kept for the next sample
 
 }  // namespace
 
-Status SampleReader::read_units() {
-  const size_t count = request_.units.size();
-  if (stored_.size() < count) stored_.resize(count), opened_.resize(count);
-  std::vector<std::string> paths(count);
-  std::vector<ReadRequest> reads;
-  Pending pending(count);
-  for (size_t u = 0; u < count; ++u) {
-    const Unit& unit = request_.units[u];
-    paths[u] = source_.file_path(unit.file);
-    reads.push_back({paths[u], unit.offset, unit.stored_bytes, &stored_[u],
-                     [&pending](const Status& status) { pending.done(status); }});
-  }
-  source_.store().read(reads);
-  HEADRACE_TRY(pending.wait());
-  for (size_t u = 0; u < count; ++u) {
-    bytes_read_ += stored_[u].size();
-    if (request_.units[u].opening != 0)
-      HEADRACE_TRY(source_.open_unit(request_.units[u], stored_[u].bytes(), opened_[u]));
-  }
-  return {};
-}
-
-Bytes SampleReader::bytes_of(const Piece& piece) const {
-  if (piece.unit == kInlineUnit)
-    return Bytes(request_.inline_bytes).subspan(piece.begin, piece.length);
-  const bool opened = request_.units[piece.unit].opening != 0;
-  const Bytes all = (opened ? opened_ : stored_)[piece.unit].bytes();
-  const Bytes from = all.subspan(std::min<uint64_t>(piece.begin, all.size()));
-  return from.first(std::min<uint64_t>(piece.length, from.size()));
-}
-
 Result<Record> SampleReader::read(uint64_t sample) {
-  HEADRACE_TRY(source_.needs(sample, fields_, Key(0), true, request_));
-  if (Status s = read_units(); !s.ok()) return s.of_sample(sample, request_.key);
+  gather_.clear();
+  const auto explain = [&](const Status& s) { return s.of_sample(sample, source_.key(sample)); };
+  if (Status s = gather_.add(source_, sample, fields_, Key(0), true); !s.ok()) return explain(s);
+  gather_.plan_reads({}, &units_);
+  read_now(gather_, units_);
+  for (const Range& range : gather_.ranges()) bytes_read_ += range.bytes.size();
+  if (units_.bytes() > kKeepUnits) units_.evict(units_.bytes() - kKeepUnits);
   values_.clear();
+  held_.clear();
   for (size_t f = 0; f < fields_.size(); ++f) {
     const Field& field = source_.schema()[fields_[f]];
-    for (uint32_t p = request_.first_piece[f]; p < request_.first_piece[f + 1]; ++p)
-      values_.push_back({field.name, field.kind, field.storage, bytes_of(request_.pieces[p])});
+    for (size_t v = 0, n = gather_.values(0, f); v < n; ++v) {
+      const Result<Bytes> value = gather_.value(0, f, v);
+      if (!value.ok())
+        return explain(
+            gather_.locate(value.status().with(fmt::format("field '{}'", field.name)), 0, f));
+      values_.push_back({field.name, field.kind, field.storage, keep(value.value())});
+    }
   }
-  return Record{request_.key, values_};
+  return Record{gather_.key(0), values_};
+}
+
+// A value that was joined from pieces is good until the next one.
+Bytes SampleReader::keep(Bytes value) {
+  if (!gather_.is_joined(value)) return value;
+  return held_.emplace_back(value.begin(), value.end());
 }
 
 }  // namespace headrace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <deque>
 #include <vector>
 
-#include "base/buffer.h"
+#include "engine/gather.h"
 #include "format/format.h"
 #include "index/source.h"
 
@@ -23,13 +23,13 @@ class SampleReader {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  Status read_units();
-  Bytes bytes_of(const Piece& piece) const;
+  Bytes keep(Bytes value);
 
   const Source& source_;
   const std::vector<uint32_t> fields_;
-  Request request_;
-  std::vector<Buffer> stored_, opened_;
+  Gather gather_;
+  UnitCache units_;
+  std::deque<std::vector<std::byte>> held_;
   std::vector<RecordValue> values_;
   uint64_t bytes_read_ = 0;
 };

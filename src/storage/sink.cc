@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -66,6 +67,21 @@ class FileSink final : public Sink {
     return {};
   }
 
+  Status rewrite(uint64_t offset, Bytes data) override {
+    if (fd_ < 0) return internal("rewrite after close");
+    HEADRACE_TRY(flush());
+    if (offset > written_ || data.size() > written_ - offset)
+      return internal("rewrite past the end");
+    while (!data.empty()) {
+      const ssize_t n = ::pwrite(fd_, data.data(), data.size(), static_cast<off_t>(offset));
+      if (n < 0 && errno != EINTR) return failed("write");
+      if (n <= 0) continue;
+      data = data.subspan(static_cast<size_t>(n));
+      offset += static_cast<uint64_t>(n);
+    }
+    return {};
+  }
+
   Status close() override {
     if (fd_ < 0) return internal("closed twice");
     HEADRACE_TRY(flush());
@@ -90,7 +106,9 @@ class FileSink final : public Sink {
     while (!data.empty()) {
       const ssize_t n = ::write(fd_, data.data(), data.size());
       if (n < 0 && errno != EINTR) return failed("write");
-      if (n > 0) data = data.subspan(static_cast<size_t>(n));
+      if (n <= 0) continue;
+      data = data.subspan(static_cast<size_t>(n));
+      written_ += static_cast<uint64_t>(n);
     }
     return {};
   }
@@ -99,6 +117,7 @@ class FileSink final : public Sink {
   const std::string path_;
   const std::string temporary_;
   bool renamed_ = false;
+  uint64_t written_ = 0;
   std::vector<std::byte> buffer_;
 };
 
@@ -107,6 +126,12 @@ class MemorySink final : public Sink {
   explicit MemorySink(std::vector<std::byte>& out) : out_(out) {}
   Status append(Bytes data) override {
     out_.insert(out_.end(), data.begin(), data.end());
+    return {};
+  }
+  Status rewrite(uint64_t offset, Bytes data) override {
+    if (offset > out_.size() || data.size() > out_.size() - offset)
+      return internal("rewrite past the end");
+    std::copy(data.begin(), data.end(), out_.begin() + static_cast<std::ptrdiff_t>(offset));
     return {};
   }
   Status close() override { return {}; }

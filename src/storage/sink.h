@@ -4,6 +4,7 @@
 // to a hidden temporary name beside it, close() makes them durable and renames.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual Status append(Bytes data) = 0;
+  // Writes over bytes that were appended: a count or an offset that is known only in the end.
+  virtual Status rewrite(uint64_t offset, Bytes data) = 0;
   virtual Status close() = 0;  // data is there, and durable, only after close() is OK
 };
 

@@ -31,6 +31,7 @@ struct FileInfo {
   uint64_t bytes = 0;
   int64_t modified_ns = 0;  // 0 where the store has none
   bool is_folder = false;
+  std::string part = {};  // what of it is meant, where a user wrote path#part; no store sets it
 };
 
 // One range of one file.  The owner keeps path and `into` alive until done() is called.
