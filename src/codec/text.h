@@ -14,8 +14,4 @@ std::unique_ptr<Decoder> make_text_decoder();
 // u8[?].
 std::unique_ptr<Decoder> make_bytes_decoder();
 
-// The offset of the first byte that is not UTF-8 (overlong forms, surrogates and values above
-// U+10FFFF are not), or size() when all of it is.
-size_t valid_utf8_prefix(Bytes bytes);
-
 }  // namespace headrace
