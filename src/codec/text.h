@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/utf8.h"
 #include "codec/decoder.h"
 
 namespace headrace {

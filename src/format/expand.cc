@@ -66,11 +66,24 @@ Result<Texts> claimed_shards(const Store& store, const std::string& folder,
   return Texts();
 }
 
+// A folder that a glob found may be a format's as a whole; else it is taken as it is.
+Status expand_match(const Store& store, const std::string& path, Texts& out) {
+  const Result<FileInfo> info = store.stat(path);
+  Texts shards;
+  if (info.ok() && info.value().is_folder) {
+    HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store.list(path));
+    HEADRACE_ASSIGN(shards, claimed_shards(store, path, entries));
+  }
+  if (shards.empty()) shards.push_back(path);
+  out.insert(out.end(), shards.begin(), shards.end());
+  return {};
+}
+
 Status expand_one(const Store& store, const std::string& path, Texts& out) {
   const Result<FileInfo> info = store.stat(path);
   if (!info.ok() && has_wildcard(path)) {
     HEADRACE_ASSIGN(const Texts matches, expand_glob(store, path));
-    out.insert(out.end(), matches.begin(), matches.end());
+    for (const std::string& match : matches) HEADRACE_TRY(expand_match(store, match, out));
     return {};
   }
   if (info.ok() && info.value().is_folder) {

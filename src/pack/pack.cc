@@ -168,17 +168,16 @@ class Packer {
       HEADRACE_ASSIGN(out.companion, file_sink(companion_path(format_, shard_path(s))));
     }
     HEADRACE_ASSIGN(const std::unique_ptr<Writer> writer, format_.create(std::move(out)));
-    Permutation order;
-    if (!layout_.keep_order) order.reset(layout_.key, layout_.samples);
+    const std::vector<uint64_t> order = samples_of(s);
     SampleReader reader(source_, fields_);
     uint64_t reported_bytes = 0;
     uint64_t waiting = 0;
-    for (uint64_t p = layout_.begin(s); p < layout_.begin(s + 1); ++p) {
+    for (size_t i = 0; i < order.size(); ++i) {
       if (options_.cancel != nullptr && options_.cancel->load())
         return cancelled("packing was cancelled");
-      HEADRACE_ASSIGN(const Record record, reader.read(layout_.keep_order ? p : order.at(p)));
+      HEADRACE_ASSIGN(const Record record, reader.read(order[i]));
       HEADRACE_TRY(writer->append(record));
-      if (++waiting < kProgressEvery && p + 1 < layout_.begin(s + 1)) continue;
+      if (++waiting < kProgressEvery && i + 1 < order.size()) continue;
       report(waiting, reader.bytes_read() - reported_bytes, 0);
       reported_bytes = reader.bytes_read();
       waiting = 0;
@@ -189,6 +188,22 @@ class Packer {
     }
     shard = counted;
     return {};
+  }
+
+  // In the order in which the writer gets them.
+  std::vector<uint64_t> samples_of(uint64_t s) const {
+    Permutation order;
+    if (!layout_.keep_order) order.reset(layout_.key, layout_.samples);
+    std::vector<uint64_t> samples;
+    for (uint64_t p = layout_.begin(s); p < layout_.begin(s + 1); ++p)
+      samples.push_back(layout_.keep_order ? p : order.at(p));
+    if (!format_.sorts_keys) return samples;
+    std::vector<std::pair<std::string, uint64_t>> keyed;
+    // With the dot that follows a key in the name of an entry: "a-b.jpg" lies before "a.jpg".
+    for (const uint64_t sample : samples) keyed.emplace_back(source_.key(sample) + '.', sample);
+    std::sort(keyed.begin(), keyed.end());
+    for (size_t i = 0; i < samples.size(); ++i) samples[i] = keyed[i].second;
+    return samples;
   }
 
   Status describe_folder() const {
