@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "format/parallel.h"
@@ -50,24 +51,17 @@ Result<std::vector<FileInfo>> list_folder(const Store& store, const std::string&
   }
 }
 
-// The files below one folder: its own first, then its sub-folders', so that those of one
-// key stand together.
-struct Tree {
-  std::vector<std::string> files;  // relative to the root
-  std::vector<FolderStamp> folders;
-};
-
 // One thread at a time.
 class Walker {
  public:
-  Walker(const ShardInput& shard, Tree& out) : shard_(shard), out_(out) {}
+  Walker(const ShardInput& shard, FileTree& out) : shard_(shard), out_(out) {}
 
   Status walk(const std::string& folder, int depth) {
     if (depth > kMaxDepth)
       return corrupt("folders nest too deep: a loop of links?").in_file(folder);
     if (shard_.cancelled()) return cancelled("indexing was cancelled");
     const size_t root = shard_.info.path.size() + 1;
-    FolderStamp stamp{folder.substr(root)};
+    FolderStamp stamp{folder.substr(std::min(root, folder.size()))};
     HEADRACE_ASSIGN(const std::vector<FileInfo> entries,
                     list_folder(shard_.store, folder, stamp.modified_ns));
     out_.folders.push_back(std::move(stamp));
@@ -80,7 +74,7 @@ class Walker {
 
  private:
   const ShardInput& shard_;
-  Tree& out_;
+  FileTree& out_;
 };
 
 // Files in order become samples.  One thread at a time.
@@ -139,7 +133,7 @@ class SampleBuilder {
 Result<PartPointer> index_classes(const ShardInput& shard, const std::vector<std::string>& classes,
                                   int64_t root_modified_ns,
                                   const std::vector<std::string>& strays) {
-  std::vector<Tree> trees(classes.size());
+  std::vector<FileTree> trees(classes.size());
   HEADRACE_TRY(parallel_for(classes.size(), shard.threads,
                             [&](size_t c) { return Walker(shard, trees[c]).walk(classes[c], 1); }));
   SampleBuilder samples(shard);
@@ -165,6 +159,10 @@ std::string normal_extension(std::string_view extension) {
   std::string out = lower_case(extension);
   if (out == "jpeg" || out.ends_with(".jpeg")) out.erase(out.size() - 2, 1);
   return out;
+}
+
+Status list_tree(const ShardInput& shard, FileTree& out) {
+  return Walker(shard, out).walk(shard.info.path, 0);
 }
 
 Result<PartPointer> index_folder(const ShardInput& shard) {

@@ -14,6 +14,16 @@ namespace headrace {
 // stat'ed or opened.  The part holds the times of all folders that were listed.
 Result<PartPointer> index_folder(const ShardInput& shard);
 
+// The files below a folder: its own first, then its sub-folders', so that those of one key stand
+// together.
+struct FileTree {
+  std::vector<std::string> files;  // relative to the root
+  std::vector<FolderStamp> folders;
+};
+
+// Of a shard that is a folder: all below it.
+Status list_tree(const ShardInput& shard, FileTree& out);
+
 // Lower case, and jpeg is jpg: ".JPEG", ".jpeg" and ".jpg" are one field.
 std::string normal_extension(std::string_view extension);
 
