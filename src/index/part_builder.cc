@@ -23,6 +23,13 @@ void put_front_coded(ByteVector& out, std::string& last, std::string_view text) 
   last = text;
 }
 
+// What the value costs.  A unit that opens as a whole is shared: of it a value counts no more
+// than it is long.
+uint64_t stored_bytes(const PartValue& value) {
+  const bool shares = value.opening != 0 && value.length < kRow;
+  return shares ? std::min(value.stored, value.length) : value.stored;
+}
+
 }  // namespace
 
 uint32_t PartBuilder::field(std::string_view name) {
@@ -157,7 +164,7 @@ void PartBuilder::end_sample(std::string_view key) {
   uint64_t bytes = 0;
   for (const Pending& pending : sample_) {
     put_value(pending);
-    const uint64_t stored = pending.value.stored;
+    const uint64_t stored = stored_bytes(pending.value);
     bytes += stored == kWholeFile ? kNominalFileBytes : stored + pending.bytes.size();
   }
   sample_.clear();
