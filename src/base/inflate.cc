@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/inflate.h"
 
+#include "base/have.h"
+
 #include <fmt/format.h>
 
 #include <array>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/arrow_compression.h"
 
+#include "base/have.h"
+
 #include <fmt/format.h>
 
 #ifdef HEADRACE_HAVE_LZ4
