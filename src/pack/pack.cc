@@ -118,7 +118,12 @@ class Packer {
       HEADRACE_TRY(describe_folder());
       HEADRACE_TRY(journal.finish(shards_));
     }
-    for (const PackedShard& shard : shards_) result.bytes += shard.bytes;
+    for (uint64_t s = 0; s < layout_.shards; ++s) {
+      result.bytes += shards_[s].bytes;
+      if (format_.companion.empty()) continue;
+      HEADRACE_ASSIGN(const FileInfo second, store_->stat(companion_path(format_, shard_path(s))));
+      result.bytes += second.bytes;
+    }
     return result;
   }
 
