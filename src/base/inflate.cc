@@ -8,6 +8,8 @@
 #include <array>
 #include <memory>
 
+#include "base/have.h"
+
 #if HEADRACE_HAVE_LIBDEFLATE
 #include <libdeflate.h>
 #endif

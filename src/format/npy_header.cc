@@ -168,6 +168,22 @@ void transpose(const NpyHeader& header, MutableBytes data) {
   }
 }
 
+void put_utf8(std::string& out, uint32_t c) {
+  const auto put = [&out](uint32_t b) { out += static_cast<char>(b); };
+  if (c < 0x80) return put(c);
+  if (c < 0x800) {
+    put(0xc0 | c >> 6);
+  } else if (c < 0x10000) {
+    put(0xe0 | c >> 12);
+    put(0x80 | (c >> 6 & 0x3f));
+  } else {
+    put(0xf0 | c >> 18);
+    put(0x80 | (c >> 12 & 0x3f));
+    put(0x80 | (c >> 6 & 0x3f));
+  }
+  put(0x80 | (c & 0x3f));
+}
+
 }  // namespace
 
 std::optional<DType> NpyType::dtype() const {
@@ -260,6 +276,23 @@ std::string make_npy_header(DType dtype, const std::vector<uint64_t>& shape) {
   out += static_cast<char>(text.size() & 0xff);
   out += static_cast<char>(text.size() >> 8);
   return out + text;
+}
+
+Result<std::string> npy_text(Bytes item, char kind) {
+  std::string out;
+  if (kind == 'S') {
+    out = as_text(item);
+    out.resize(out.find_last_not_of('\0') + 1);
+    return out;
+  }
+  size_t letters = item.size() / 4;
+  while (letters > 0 && load_le<uint32_t>(item.subspan(4 * letters - 4)) == 0) --letters;
+  for (size_t i = 0; i < letters; ++i) {
+    const auto c = load_le<uint32_t>(item.subspan(4 * i));
+    if (c > 0x10ffff) return corrupt(fmt::format("{:#x} is no letter of Unicode", c));
+    put_utf8(out, c);
+  }
+  return out;
 }
 
 Status normalise_npy(const NpyHeader& header, MutableBytes data) {

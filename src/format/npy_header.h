@@ -65,6 +65,9 @@ std::string make_npy_header(DType dtype, const std::vector<uint64_t>& shape);
 // "<f4"; "" for bf16, which NumPy has no name for.
 std::string npy_descr(DType dtype);
 
+// One item of type S as it is or of U as UTF-8, without the zeros that NumPy pads with.
+Result<std::string> npy_text(Bytes item, char kind);
+
 // Makes the data little-endian in C order, in place or through a copy.
 Status normalise_npy(const NpyHeader& header, MutableBytes data);
 

@@ -15,40 +15,6 @@ bool is_row_text(const NpyHeader& header) {
          !(header.type.kind == 'U' && header.type.big_endian);
 }
 
-void put_utf8(std::string& out, uint32_t c) {
-  const auto put = [&out](uint32_t b) { out += static_cast<char>(b); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) {
-    put(0xc0 | c >> 6);
-  } else if (c < 0x10000) {
-    put(0xe0 | c >> 12);
-    put(0x80 | (c >> 6 & 0x3f));
-  } else {
-    put(0xf0 | c >> 18);
-    put(0x80 | (c >> 12 & 0x3f));
-    put(0x80 | (c >> 6 & 0x3f));
-  }
-  put(0x80 | (c & 0x3f));
-}
-
-// NumPy pads with zeros at the end, and so do we not give them.
-Result<std::string> row_text(Bytes item, char kind) {
-  std::string out;
-  if (kind == 'S') {
-    out = as_text(item);
-    out.resize(out.find_last_not_of('\0') + 1);
-    return out;
-  }
-  size_t letters = item.size() / 4;
-  while (letters > 0 && load_le<uint32_t>(item.subspan(4 * letters - 4)) == 0) --letters;
-  for (size_t i = 0; i < letters; ++i) {
-    const auto c = load_le<uint32_t>(item.subspan(4 * i));
-    if (c > 0x10ffff) return corrupt(fmt::format("{:#x} is no letter of Unicode", c));
-    put_utf8(out, c);
-  }
-  return out;
-}
-
 // One member on its way to n samples.  One thread at a time.
 class Column {
  public:
@@ -85,7 +51,7 @@ class Column {
     const uint64_t bytes = header_.row_bytes();
     if (mode_ == Mode::kText) {
       HEADRACE_ASSIGN(const std::string text,
-                      row_text(data_.subspan(row * bytes, bytes), header_.type.kind));
+                      npy_text(data_.subspan(row * bytes, bytes), header_.type.kind));
       part.add_bytes(number_, as_bytes(text));
     } else if (mode_ == Mode::kNumber) {
       const NpzNumber value = *number_at(data_, *field_.dtype, row);
