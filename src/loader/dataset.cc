@@ -70,7 +70,7 @@ Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
     Column column = builder.finish();
     out[c] = {true, column.dtype, std::move(column.shapes[0]), std::move(column.items[0])};
   }
-  gather.clear();
+  // While this sample's are pinned: they stay for the next one, even where they are larger.
   if (units_.bytes() > kKeepUnits) units_.evict(units_.bytes() - kKeepUnits);
   return out;
 }
