@@ -85,9 +85,11 @@ void Engine::Core::open_unit(const std::shared_ptr<SharedUnit>& unit) {
   if (!unit->status.ok()) unit->status = unit->status.at(unit->unit.offset).in_file(unit->path);
   if (unit->unit.opening != 0) unit->stored = Buffer();
   decoded_.work(0, before, watch.ns());
-  if (!unit->status.ok()) {
+  {
+    // What it was thought to take was counted; what it takes is given back when it is evicted.
     MutexLock lock(mu_);
-    used_ -= std::min(used_, unit->unit.decoded_bytes);
+    used_ -= std::min(used_, unit->expected_bytes());
+    if (unit->status.ok()) take_memory(unit->bytes().size());
   }
   units_.finish(unit);
 }

@@ -145,13 +145,27 @@ void PartBuilder::put_value(const Pending& pending) {
   put_varint(out, value.length == kWholeFile ? 0 : value.length == kRow ? 1 : value.length + 2);
 }
 
-void PartBuilder::count_into_block(uint64_t bytes) {
+void PartBuilder::begin_shared(uint64_t samples, uint64_t bytes) {
+  if (samples == 0) return;
   std::vector<PartBlock>& blocks = head_.blocks;
   if (blocks.empty() || blocks.back().bytes >= kBlockBytes ||
-      blocks.back().samples == kMaxBlockSamples)
+      samples > kMaxBlockSamples - blocks.back().samples)
+    blocks.push_back({});
+  blocks.back().bytes += bytes;
+  shared_left_ = samples;
+}
+
+void PartBuilder::count_into_block(uint64_t bytes) {
+  std::vector<PartBlock>& blocks = head_.blocks;
+  const bool shared = shared_left_ > 0;
+  if (blocks.empty() || blocks.back().samples == kMaxBlockSamples ||
+      (!shared && blocks.back().bytes >= kBlockBytes))
     blocks.push_back({});
   ++blocks.back().samples;
-  blocks.back().bytes += bytes;
+  if (shared)
+    --shared_left_;
+  else
+    blocks.back().bytes += bytes;
 }
 
 void PartBuilder::end_sample(std::string_view key) {

@@ -20,7 +20,7 @@ Hash128 fingerprint_of(const Source& base, const std::vector<uint64_t>& samples)
 
 // Consecutive runs of the base's mean block length, and its mean bytes.
 Blocks blocks_of(const Blocks& base, uint64_t base_size, uint64_t size) {
-  Blocks blocks;
+  Blocks blocks{.samples = {}, .shared = base.shared};
   if (size == 0 || base_size == 0) return blocks;
   const uint64_t mean = std::max<uint64_t>(1, base_size / std::max<size_t>(1, base.samples.size()));
   for (uint64_t at = 0; at < size; at += mean)

@@ -64,7 +64,7 @@ Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
     if (Status s = guard([&] { return decode(gather, c, draws, out[c]); }); !s.ok())
       return explain(s);
   }
-  gather.clear();
+  // While this sample's are pinned: they stay for the next one, even where they are larger.
   if (units_.bytes() > kKeepUnits) units_.evict(units_.bytes() - kKeepUnits);
   return out;
 }
