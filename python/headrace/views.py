@@ -33,9 +33,7 @@ class Views:
     def _numbers(self: Self, numbers: Any) -> Self:
         return self._view(np.ascontiguousarray(numbers, np.uint64))
 
-    def where(
-        self: Self, condition: str | Callable[[dict[str, Any]], Any], fields: Sequence[str] | None = None
-    ) -> Self:
+    def where(self: Self, condition: str | Callable[[dict[str, Any]], Any], fields: Sequence[str] | None = None) -> Self:
         """The samples that fulfil a condition, in their order.
 
         condition: a text over fields that are numbers or texts, and ``key``:

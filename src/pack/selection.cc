@@ -107,7 +107,7 @@ Status check_holds(const Format& format, const Schema& schema) {
   const Status refused = format.can_hold(schema);
   if (refused.ok()) return {};
   // Which field it is, is known by leaving each out in turn.
-  for (size_t f = 0; f < schema.size(); ++f) {
+  for (size_t f = schema.size(); f-- > 0;) {
     Schema without = schema;
     without.erase(without.begin() + static_cast<std::ptrdiff_t>(f));
     if (!without.empty() && format.can_hold(without).ok())
