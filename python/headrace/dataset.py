@@ -15,6 +15,7 @@ from . import _core
 from .checks import path, whole
 from .errors import Unsupported, UsageError
 from .fields import Field
+from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
@@ -108,7 +109,7 @@ def parsed(value: Any) -> Any:
     return [parsed(v) for v in value] if isinstance(value, list) else json.loads(value)
 
 
-class Dataset:
+class Dataset(Views):
     """Samples by number. A drop-in for ``torch.utils.data.Dataset``; can be pickled."""
 
     def __init__(
@@ -159,7 +160,7 @@ class Dataset:
         if outside.size:
             raise IndexError(f"sample {outside.flat[0]} of a data set of {len(self)}")
         numbers = np.where(numbers < 0, numbers + len(self), numbers)
-        return self._sample(int(numbers)) if numbers.ndim == 0 else self._view(numbers.tolist())
+        return self._sample(int(numbers)) if numbers.ndim == 0 else self._numbers(numbers)
 
     def _sample(self, n: int) -> dict[str, Any]:
         out = {}

@@ -80,9 +80,10 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
     picked = spread(len(dataset), samples)
     read = [dataset[i] for i in picked]
     fields = []
-    for name, kind, inline in source.schema:
+    for about in source.fields:
+        name, kind = about["name"], about["kind"]
         values = [s[name] for s in read if name in s]
-        field: dict[str, Any] = {"name": name, "kind": kind, "in_index": inline, "present": len(values), "of": len(read)}
+        field: dict[str, Any] = {**about, "present": len(values), "of": len(read)}
         several = any(isinstance(v, list) for v in values)
         lengths = [n for v in values if (n := _length(v)) is not None]
         numbers = [v for v in values if isinstance(v, (int, float))]
@@ -119,6 +120,14 @@ def _range(d: dict[str, Any], show: Any = str) -> str:
     if d["min"] == d["max"]:
         return str(show(d["min"]))
     return f"{show(d['min'])} … {show(d['median'])} … {show(d['max'])}"
+
+
+def _type(field: dict[str, Any]) -> str:
+    """ "jpeg", "int u8", "array f32 [?,3], several"."""
+    words = " ".join(w for w in (field["kind"], field["dtype"]) if w)
+    if field["shape"] is not None:
+        words += f" [{','.join('?' if n is None else str(n) for n in field['shape'])}]"
+    return words + (", several" if field["many"] else "")
 
 
 def _content(field: dict[str, Any]) -> str:
@@ -180,7 +189,7 @@ def page(facts: dict[str, Any]) -> None:
     rows = terminal.table("field", "kind", "bytes", "content", ">found in")
     for f in facts["fields"]:
         sizes = _range(f["bytes"], terminal.size) if "bytes" in f else "in the index" if f["in_index"] else ""
-        rows.add_row(terminal.plain(f["name"]), f["kind"], sizes, terminal.plain(_content(f)), f"{f['present']} of {f['of']}")
+        rows.add_row(terminal.plain(f["name"]), terminal.plain(_type(f)), sizes, terminal.plain(_content(f)), f"{f['present']} of {f['of']}")
     out.print(rows)
     out.print(f"[dim]least … median … most of {terminal.count(facts['fields'][0]['of'], 'sample')} read[/]\n")
 
