@@ -19,10 +19,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "format/parquet_rows.h"
-#include "format/parquet_types.h"
 #include "format/format.h"
 #include "format/parquet_library.h"
+#include "format/parquet_rows.h"
+#include "format/parquet_types.h"
 #include "format/records.h"
 #include "index/part_builder.h"
 
