@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/inflate.h"
-#include "format/npy_header.h"
+#include "base/npy.h"
 #include "format/npz_names.h"
 #include "format/pickle_numpy.h"
 #include "format/test_data.h"
