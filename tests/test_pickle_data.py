@@ -184,3 +184,17 @@ def test_packed_to_npz_numpy_reads_it(tmp_path: pathlib.Path) -> None:
     with np.load(tmp_path / "out/shard-000000.npz") as archive:
         assert np.array_equal(np.stack([archive[f"b/{i:08d}/data"] for i in range(N)]), IMAGES)
         assert [int(archive[f"b/{i:08d}/labels"]) for i in range(N)] == LABELS.tolist()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_changed_bytes_are_an_error_or_other_values_but_never_a_crash(tmp_path: pathlib.Path, protocol: int) -> None:
+    whole = pickle.dumps({"data": IMAGES[:3], "y": [1, 2, 3], "n": np.array(["a", "b", "c"])}, protocol)
+    for at in range(len(whole)):
+        for value in (0xFF, whole[at] ^ 1 << at % 8):
+            path = tmp_path / f"{at}-{value}.pkl"
+            path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+            try:
+                ds = hr.open(path)
+                [ds[i] for i in range(len(ds))]
+            except hr.Error:
+                pass
