@@ -160,6 +160,36 @@ std::vector<std::byte> as_beton(Bytes in) {
   return out;
 }
 
+// An Arrow file with fields of every sort, some bytes of which are those of the input: place and
+// value, three bytes each.  FlatBuffers that are made up would hardly pass the verifier.
+std::vector<std::byte> as_arrow(Bytes in) {
+  const Result<const Format*> format = find_format("arrow");
+  if (!format.ok()) return {};
+  static const std::vector<std::byte> whole = [&format] {
+    std::vector<std::byte> out;
+    const Schema schema = {
+        {.name = "jpg", .kind = Kind::kJpeg},
+        {.name = "txt", .kind = Kind::kText, .many = true},
+        {.name = "label", .kind = Kind::kInt, .storage = Storage::kExtent, .dtype = DType::kI16},
+        {.name = "box", .kind = Kind::kArray, .dtype = DType::kU8, .shape = {2, 2}},
+        {.name = "points", .kind = Kind::kArray, .dtype = DType::kU8, .shape = {kVaries, 2}}};
+    const auto writer = format.value()->create({.file = memory_sink(out), .schema = schema});
+    for (const std::string_view text : {"1234", "5678"}) {
+      std::vector<RecordValue> values;
+      for (const Field& field : schema)
+        values.push_back({field.name, field.kind, field.storage, as_bytes(text)});
+      (void)writer.value()->append({text, values}).ok();
+    }
+    (void)writer.value()->append({"empty", {}}).ok();
+    (void)writer.value()->finish().ok();
+    return out;
+  }();
+  std::vector<std::byte> out = whole;
+  for (size_t at = 0; at + 3 <= in.size(); at += 3)
+    out[load_le<uint16_t>(in.subspan(at)) % out.size()] = in[at + 2];
+  return out;
+}
+
 // What opens only as a whole, opened from bytes that the index never saw.
 void open_by_all(Bytes in) {
   Buffer opened;
@@ -224,6 +254,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   store->put("shard", as_squashfs(in));
   index_by_all(store);
   store->put("shard", as_beton(in));
+  index_by_all(store);
+  store->put("shard", as_arrow(in));
   index_by_all(store);
   open_by_all(in);
   parse_as_part(in);
