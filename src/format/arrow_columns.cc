@@ -4,303 +4,303 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <utility>
+#include <charconv>
+#include <set>
 
-#include "base/half.h"
-#include "format/arrow_types.h"
-#include "format/inline_number.h"
+#include "index/part.h"
 
 namespace headrace {
 namespace {
 
-using ByteVector = std::vector<std::byte>;
-
-// What a schema of ours points to.
-struct SchemaMemory {
-  std::string format, name, metadata;
-  std::vector<ArrowOwned<ArrowSchema>> children;
-  std::vector<ArrowSchema*> pointers;
-};
-
-struct ArrayMemory {
-  std::vector<ByteVector> buffers;
-  std::vector<const void*> addresses;
-  std::vector<ArrowOwned<ArrowArray>> children;
-  std::vector<ArrowArray*> pointers;
-};
-
-// Children that were moved out have released themselves already: the owners see that.
-template <typename T, typename Memory>
-void release(T* held) {
-  delete static_cast<Memory*>(held->private_data);
-  held->release = nullptr;
+bool is_list(ArrowType type) {
+  return type == ArrowType::kList || type == ArrowType::kLargeList;
 }
 
-ArrowOwned<ArrowSchema> make_schema(std::string format, std::string_view name,
-                                    std::string_view kind,
-                                    std::vector<ArrowOwned<ArrowSchema>> children = {}) {
-  auto memory = std::make_unique<SchemaMemory>();
-  memory->format = std::move(format);
-  memory->name = name;
-  if (!kind.empty()) {
-    const auto put = [&memory](std::string_view text) {
-      const auto length = static_cast<int32_t>(text.size());
-      memory->metadata.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
-    };
-    const int32_t pairs = 1;
-    memory->metadata.append(reinterpret_cast<const char*>(&pairs), sizeof pairs);
-    put(kArrowKind);
-    put(kind);
-  }
-  memory->children = std::move(children);
-  for (auto& child : memory->children) memory->pointers.push_back(&*child);
-  ArrowOwned<ArrowSchema> out;
-  *out.fill() = {.format = memory->format.c_str(),
-                 .name = memory->name.c_str(),
-                 .metadata = memory->metadata.empty() ? nullptr : memory->metadata.data(),
-                 .flags = kArrowNullable,
-                 .n_children = static_cast<int64_t>(memory->pointers.size()),
-                 .children = memory->pointers.data(),
-                 .dictionary = nullptr,
-                 .release = release<ArrowSchema, SchemaMemory>,
-                 .private_data = nullptr};
-  out->private_data = memory.release();
-  return out;
+bool is_text(ArrowType type) {
+  return type == ArrowType::kUtf8 || type == ArrowType::kLargeUtf8 || type == ArrowType::kUtf8View;
 }
 
-// The first buffer is the validity, empty where all values are there.
-ArrowOwned<ArrowArray> make_array(int64_t length, int64_t nulls, std::vector<ByteVector> buffers,
-                                  std::vector<ArrowOwned<ArrowArray>> children = {}) {
-  auto memory = std::make_unique<ArrayMemory>();
-  memory->buffers = std::move(buffers);
-  for (size_t i = 0; i < memory->buffers.size(); ++i) {
-    ByteVector& buffer = memory->buffers[i];
-    if (i > 0 && buffer.empty()) buffer.resize(8);  // an address even where there is no value
-    memory->addresses.push_back(buffer.empty() ? nullptr : buffer.data());
-  }
-  memory->children = std::move(children);
-  for (auto& child : memory->children) memory->pointers.push_back(&*child);
-  ArrowOwned<ArrowArray> out;
-  *out.fill() = {.length = length,
-                 .null_count = nulls,
-                 .offset = 0,
-                 .n_buffers = static_cast<int64_t>(memory->addresses.size()),
-                 .n_children = static_cast<int64_t>(memory->pointers.size()),
-                 .buffers = memory->addresses.data(),
-                 .children = memory->pointers.data(),
-                 .dictionary = nullptr,
-                 .release = release<ArrowArray, ArrayMemory>,
-                 .private_data = nullptr};
-  out->private_data = memory.release();
-  return out;
+bool is_blob(ArrowType type) {
+  return is_text(type) || type == ArrowType::kBinary || type == ArrowType::kLargeBinary ||
+         type == ArrowType::kBinaryView;
 }
 
-ByteVector bits_of(const std::vector<bool>& present) {
-  ByteVector bits((present.size() + 7) / 8);
-  for (size_t i = 0; i < present.size(); ++i)
-    if (present[i]) bits[i / 8] |= std::byte{1} << (i % 8);
-  return bits;
+bool is_float(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF32 ||
+         dtype == DType::kF64;
 }
 
-ByteVector raw_of(const std::vector<int32_t>& ends) {
-  const auto raw = std::as_bytes(std::span(ends));
-  return {raw.begin(), raw.end()};
-}
-
-char letter_of(DType dtype) {
-  constexpr std::string_view kLetters = "CcSsIiLle?fg";  // in the order of DType
-  return kLetters[static_cast<size_t>(dtype)];
-}
-
-Status cannot(const Field& field, std::string_view why) {
-  return unsupported(
-      fmt::format("a column cannot hold field '{}' ({}): {}", field.name, field_text(field), why));
-}
-
-Status check_array(const Field& field, const std::vector<int64_t>& shape) {
-  if (!field.dtype) return cannot(field, "its type is not known; drop it");
-  if (field.many) return cannot(field, "several arrays in a sample; drop it");
-  if (shape.empty() ||
-      std::any_of(shape.begin() + 1, shape.end(), [](int64_t n) { return n <= 0; }) ||
-      (shape[0] != kVaries && shape[0] <= 0))
-    return cannot(field, "only the first extent may vary, and none may be 0; drop it");
+std::optional<Kind> kind_named(std::string_view name) {
+  for (uint8_t k = 0; k <= static_cast<uint8_t>(Kind::kArray); ++k)
+    if (kind_name(static_cast<Kind>(k)) == name) return static_cast<Kind>(k);
   return {};
 }
+
+bool is_kind_of_bytes(Kind kind) {
+  return kind <= Kind::kText;
+}
+
+// What headrace wrote says it; else the name does.  A string is text whatever its name, or JSON.
+Kind kind_of_blob(const ArrowField& field, std::string_view name, std::string_view meta) {
+  if (const std::optional<Kind> kind = kind_named(meta); kind && is_kind_of_bytes(*kind))
+    return *kind;
+  const Kind kind = kind_of_extension(name);
+  if (is_text(field.type)) return kind == Kind::kJson ? Kind::kJson : Kind::kText;
+  return is_kind_of_bytes(kind) ? kind : Kind::kBytes;
+}
+
+// The numbers after `"shape":` of a fixed-shape tensor's description.
+std::optional<std::vector<int64_t>> shape_of_tensor(std::string_view json) {
+  const size_t key = json.find("\"shape\"");
+  const size_t open = json.find('[', key == std::string_view::npos ? json.size() : key);
+  const size_t close = json.find(']', std::min(open, json.size()));
+  if (close == std::string_view::npos) return {};
+  std::string list(json.substr(open + 1, close - open - 1));
+  std::erase(list, ' ');
+  return parse_arrow_shape(list);
+}
+
+// Elements of a value, where no extent varies; empty where that is more than memory has.
+std::optional<int64_t> elements_of(const std::vector<int64_t>& shape) {
+  int64_t n = 1;
+  for (const int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(n, extent, &n)) return {};
+  return n;
+}
+
+// A value of fixed length has exactly its elements; else the length tells.
+bool is_shape_of(const std::vector<int64_t>& shape, const Field& list, int64_t items) {
+  const auto varying = std::count(shape.begin(), shape.end(), kVaries);
+  if (!list.shape.empty() && list.shape.front() == kVaries) return varying <= 1;
+  return varying == 0 && elements_of(shape) == items;
+}
+
+// Walks the schema once.  One thread at a time.
+class Planner {
+ public:
+  explicit Planner(const ArrowSchema& schema) : schema_(schema) {}
+
+  ArrowColumns run() {
+    for (const uint32_t column : schema_.columns) {
+      meta_ = column;
+      plan(column, schema_.fields[column].name, {});
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void plan(uint32_t node, const std::string& name, ArrowLeaf leaf) {
+    const ArrowField& field = schema_.fields[node];
+    leaf.node = node;
+    if (field.dictionary) {
+      ArrowSchema values;
+      const auto value = plan_arrow_dictionary(schema_, node, values);
+      if (!value) return skip(name, fmt::format("a dictionary of {}", type_name(field)));
+      leaf.form = value->form;
+      leaf.field = value->field;
+      return add(name, std::move(leaf));
+    }
+    if (field.type == ArrowType::kStruct) return plan_struct(node, name, leaf);
+    if (!leaf.list && field.type == ArrowType::kFixedSizeList && is_many())
+      return plan_items(node, name, leaf);
+    if (!leaf.list && is_list(field.type) && is_many()) return plan_items(node, name, leaf);
+    if (plan_value(node, name, leaf)) return add(name, std::move(leaf));
+    if (!leaf.list && (is_list(field.type) || field.type == ArrowType::kFixedSizeList))
+      return plan_items(node, name, leaf);
+    skip(name, type_name(field));
+  }
+
+  // {bytes, path} is how Hugging Face's data sets hold a picture or a sound.
+  void plan_struct(uint32_t node, const std::string& name, const ArrowLeaf& leaf) {
+    const ArrowField& field = schema_.fields[node];
+    const auto child = [&](size_t i) -> const ArrowField& {
+      return schema_.fields[field.children[i]];
+    };
+    bool is_media = field.children.size() == 2;
+    for (size_t i = 0; is_media && i < 2; ++i)
+      is_media = child(i).name == "bytes"  ? !is_text(child(i).type) && is_blob(child(i).type)
+                 : child(i).name == "path" ? is_text(child(i).type)
+                                           : false;
+    for (const uint32_t number : field.children) {
+      ArrowLeaf below = leaf;
+      (leaf.list ? below.within : below.above).push_back(node);
+      const std::string& own = schema_.fields[number].name;
+      plan(number, is_media && own == "bytes" ? name : name + '.' + own, std::move(below));
+    }
+  }
+
+  void plan_items(uint32_t node, const std::string& name, ArrowLeaf leaf) {
+    leaf.list = node;
+    plan(schema_.fields[node].children[0], name, std::move(leaf));
+  }
+
+ public:
+  // A leaf that is one value; false where the type is none.
+  bool plan_value(uint32_t node, const std::string& name, ArrowLeaf& leaf) {
+    const ArrowField& field = schema_.fields[node];
+    if (is_blob(field.type)) {
+      leaf.form = ArrowForm::kBlob;
+      leaf.field = {.name = name, .kind = kind_of_blob(field, name, meta(kArrowKindMeta))};
+      return true;
+    }
+    if (field.type == ArrowType::kFixedSizeBinary && field.width > 0) {
+      leaf.form = ArrowForm::kFixed;
+      leaf.numbers = node;
+      leaf.stride = static_cast<uint64_t>(field.width);
+      leaf.field = {.name = name, .kind = kind_of_blob(field, name, meta(kArrowKindMeta))};
+      return true;
+    }
+    if (field.type == ArrowType::kBool || field.dtype) return plan_number(field, name, leaf);
+    return plan_array(node, name, leaf);
+  }
+
+ private:
+  bool plan_number(const ArrowField& field, const std::string& name, ArrowLeaf& leaf) {
+    leaf.form = ArrowForm::kNumber;
+    const DType dtype = field.dtype.value_or(DType::kU8);
+    leaf.field = {.name = name,
+                  .kind = is_float(dtype) ? Kind::kFloat : Kind::kInt,
+                  .storage = Storage::kInline,
+                  .dtype = dtype};
+    if (const auto wanted = own(kArrowDTypeMeta))
+      leaf.field.dtype = wanted->empty() ? std::nullopt : dtype_named(*wanted);
+    if (field.type != ArrowType::kInt && field.type != ArrowType::kFloat &&
+        field.type != ArrowType::kBool)
+      notice(fmt::format("column '{}' of type {} is read as the {} that it is stored as", name,
+                         type_name(field), dtype_name(dtype)));
+    return true;
+  }
+
+  // Numbers under lists: at most the outermost varies.
+  bool plan_array(uint32_t node, const std::string& name, ArrowLeaf& leaf) {
+    std::vector<int64_t> shape;
+    uint32_t at = node;
+    if (is_list(schema_.fields[at].type)) {
+      shape.push_back(kVaries);
+      at = schema_.fields[at].children[0];
+    }
+    while (schema_.fields[at].type == ArrowType::kFixedSizeList && !schema_.fields[at].dictionary) {
+      shape.push_back(schema_.fields[at].width);
+      at = schema_.fields[at].children[0];
+    }
+    const ArrowField& numbers = schema_.fields[at];
+    if (shape.empty() || numbers.dictionary || !numbers.dtype) return false;
+    const bool varies = shape.front() == kVaries;
+    const auto items = elements_of({shape.begin() + (varies ? 1 : 0), shape.end()});
+    if (!items || *items == 0 || *items > INT32_MAX) return false;
+    leaf.form = varies ? ArrowForm::kVarying : ArrowForm::kFixed;
+    leaf.numbers = at;
+    leaf.stride = static_cast<uint64_t>(*items) * size_of(*numbers.dtype);
+    leaf.field = {.name = name, .kind = Kind::kArray, .dtype = numbers.dtype, .shape = shape};
+    take_own_shape(schema_.fields[node], *items, leaf.field);
+    return true;
+  }
+
+  // As the tensor extension or headrace itself describes it, where that fits the numbers.
+  void take_own_shape(const ArrowField& list, int64_t items, Field& out) {
+    if (list.meta(kArrowExtensionName) == kArrowTensor) {
+      const auto shape = shape_of_tensor(list.meta(kArrowExtensionData));
+      if (shape && elements_of(*shape) == items) out.shape = *shape;
+      if (list.meta(kArrowExtensionData).find("permutation") != std::string_view::npos)
+        notice(fmt::format("column '{}' has its axes permuted: it is read as it lies", out.name));
+    }
+    if (meta(kArrowKindMeta).empty()) return;
+    if (const auto wanted = own(kArrowDTypeMeta))
+      if (const auto dtype = dtype_named(*wanted); dtype && size_of(*dtype) == size_of(*out.dtype))
+        out.dtype = dtype;
+    if (kind_named(meta(kArrowKindMeta)) == Kind::kTokens) {
+      out.kind = Kind::kTokens;
+      out.shape = {};
+    } else if (const auto text = own(kArrowShapeMeta)) {
+      const auto shape = parse_arrow_shape(*text);
+      if (shape && is_shape_of(*shape, out, items)) out.shape = *shape;
+    }
+  }
+
+  // Only a column that headrace wrote has one; it may say that none was known.
+  std::optional<std::string_view> own(std::string_view key) const {
+    for (const auto& [name, value] : schema_.fields[meta_].metadata)
+      if (name == key) return value;
+    return {};
+  }
+  std::string_view meta(std::string_view key) const { return schema_.fields[meta_].meta(key); }
+  bool is_many() const { return !meta(kArrowManyMeta).empty(); }
+
+  static std::string type_name(const ArrowField& field) {
+    return std::string(arrow_type_name(field.type));
+  }
+
+  void add(const std::string& name, ArrowLeaf leaf) {
+    leaf.field.name = name;
+    const ArrowType type = schema_.fields[leaf.node].type;
+    leaf.is_key = name == kArrowKey && leaf.form == ArrowForm::kBlob && !leaf.list &&
+                  leaf.above.empty() && !schema_.fields[leaf.node].dictionary &&
+                  type != ArrowType::kUtf8View && type != ArrowType::kBinaryView;
+    if (name.empty()) return notice("a column without a name is not read");
+    if (!names_.insert(name).second)
+      return notice(fmt::format("a second column '{}' is not read", name));
+    out_.leaves.push_back(std::move(leaf));
+  }
+
+  void skip(const std::string& name, const std::string& type) {
+    if (type == "null")
+      return notice(fmt::format("column '{}' has no values (type null): it is not read", name));
+    notice(fmt::format("column '{}' of type {} is not supported: it is not read", name, type));
+  }
+
+  void notice(std::string text) {
+    constexpr size_t kMaxNotices = 16;
+    if (out_.notices.size() < kMaxNotices) out_.notices.push_back(std::move(text));
+  }
+
+  const ArrowSchema& schema_;
+  uint32_t meta_ = 0;  // the column at hand: what headrace wrote about it stands there
+  std::set<std::string> names_;
+  ArrowColumns out_;
+};
 
 }  // namespace
 
-Result<ArrowColumnType> arrow_column_type(const Field& field) {
-  if (field.name.empty()) return cannot(field, "it has no name");
-  if (field.name == kArrowKey) return cannot(field, "the name is the key's; rename it");
-  if (field.dtype == DType::kBF16) return cannot(field, "Arrow has no bfloat16; drop it");
-  ArrowColumnType type;
-  if (field.kind == Kind::kArray || field.kind == Kind::kTokens) {
-    type.lists = field.kind == Kind::kTokens ? std::vector<int64_t>{kVaries} : field.shape;
-    HEADRACE_TRY(check_array(field, type.lists));
-    type.leaf = letter_of(*field.dtype);
-    return type;
+ArrowColumns plan_arrow_columns(const ArrowSchema& schema) {
+  return Planner(schema).run();
+}
+
+std::optional<ArrowLeaf> plan_arrow_dictionary(const ArrowSchema& schema, uint32_t field,
+                                               ArrowSchema& values) {
+  const uint32_t end = schema.fields[field].end;
+  values = {.fields = {schema.fields.begin() + field, schema.fields.begin() + end}, .columns = {0}};
+  values.fields[0].dictionary.reset();
+  for (ArrowField& below : values.fields) {
+    below.end -= field;
+    for (uint32_t& child : below.children) child -= field;
   }
-  if (field.many) type.lists.push_back(kVaries);
-  if (field.kind == Kind::kInt)
-    type.leaf = letter_of(field.dtype.value_or(DType::kI64));
-  else if (field.kind == Kind::kFloat)
-    type.leaf = letter_of(field.dtype.value_or(DType::kF64));
-  else
-    type.leaf = field.kind == Kind::kText || field.kind == Kind::kJson ? "u" : "z";
-  return type;
+  ArrowLeaf leaf;
+  if (!Planner(values).plan_value(0, values.fields[0].name, leaf)) return {};
+  // Dictionaries within dictionaries, and values that are lists, are not followed.
+  if (leaf.form == ArrowForm::kVarying) return {};
+  return leaf;
 }
 
-Result<ArrowColumn> ArrowColumn::make(const Field& field) {
-  ArrowColumn column(field);
-  HEADRACE_ASSIGN(column.type_, arrow_column_type(field));
-  if (column.is_bytes()) return column;
-  column.element_bytes_ = size_of(arrow_number(column.type_.leaf)->dtype);
-  for (size_t i = 1; i < column.type_.lists.size(); ++i)
-    column.element_bytes_ *= static_cast<size_t>(column.type_.lists[i]);
-  return column;
+std::string arrow_shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t extent : shape)
+    text += (text.empty() ? "" : ",") + (extent == kVaries ? "?" : std::to_string(extent));
+  return text;
 }
 
-Status ArrowColumn::add(std::span<const RecordValue> values) {
-  if (values.empty()) return add_null(), Status();
-  if (values.size() > 1 && !(is_list() && field_.many))
-    return unsupported(fmt::format("the sample has {} values of field '{}', of which one was said",
-                                   values.size(), field_.name));
-  for (const RecordValue& value : values) HEADRACE_TRY(add_value(value));
-  if (field_.many) list_.push_back(list_.back() + static_cast<int32_t>(values.size()));
-  present_.push_back(true);
-  ++rows_;
-  return {};
-}
-
-Status ArrowColumn::add_value(const RecordValue& value) {
-  if (is_bytes()) return add_bytes(value.bytes);
-  if (field_.kind == Kind::kInt) return add_int(value);
-  return field_.kind == Kind::kFloat ? add_float(value) : add_array(value.bytes);
-}
-
-Status ArrowColumn::add_bytes(Bytes value) {
-  constexpr size_t kMost = std::numeric_limits<int32_t>::max();
-  if (value.size() > kMost - std::min(kMost, values_.size()))
-    return unsupported(fmt::format("field '{}': {} bytes; a column holds 2 GiB in a row group",
-                                   field_.name, value.size()));
-  values_.insert(values_.end(), value.begin(), value.end());
-  offsets_.push_back(static_cast<int32_t>(values_.size()));
-  return {};
-}
-
-Status ArrowColumn::add_array(Bytes value) {
-  const bool varies = type_.lists[0] == kVaries;
-  const size_t count = value.size() / element_bytes_;
-  if (value.size() % element_bytes_ != 0 ||
-      (!varies && count != static_cast<size_t>(type_.lists[0])))
-    return corrupt(fmt::format("field '{}': {} bytes are no {}", field_.name, value.size(),
-                               field_text(field_)));
-  if (count > static_cast<size_t>(std::numeric_limits<int32_t>::max() - list_.back()))
-    return unsupported(fmt::format("field '{}': too many elements for a row group", field_.name));
-  values_.insert(values_.end(), value.begin(), value.end());
-  if (varies) list_.push_back(list_.back() + static_cast<int32_t>(count));
-  return {};
-}
-
-Status ArrowColumn::add_int(const RecordValue& value) {
-  HEADRACE_ASSIGN(const int64_t number, int_of(value));
-  const DType dtype = field_.dtype.value_or(DType::kI64);
-  const bool is_signed =
-      dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
-  const auto bits = static_cast<int>(8 * size_of(dtype)) - (is_signed ? 1 : 0);
-  const bool fits =
-      bits >= 63 ? (is_signed || number >= 0)
-                 : number < int64_t{1} << bits && number >= (is_signed ? -(int64_t{1} << bits) : 0);
-  if (!fits)
-    return corrupt(fmt::format("field '{}': {} is no {}", field_.name, number, dtype_name(dtype)));
-  std::array<std::byte, 8> raw;
-  store_le(MutableBytes(raw), number);
-  values_.insert(values_.end(), raw.begin(), raw.begin() + static_cast<ptrdiff_t>(size_of(dtype)));
-  return {};
-}
-
-Status ArrowColumn::add_float(const RecordValue& value) {
-  HEADRACE_ASSIGN(const double number, float_of(value));
-  std::array<std::byte, 8> raw;
-  const DType dtype = field_.dtype.value_or(DType::kF64);
-  if (dtype == DType::kF16)
-    store_le(MutableBytes(raw),
-             std::isnan(number) ? uint16_t{0x7e00} : to_f16(static_cast<float>(number)));
-  else if (dtype == DType::kF32)
-    store_le(MutableBytes(raw), static_cast<float>(number));
-  else
-    store_le(MutableBytes(raw), number);
-  values_.insert(values_.end(), raw.begin(), raw.begin() + static_cast<ptrdiff_t>(size_of(dtype)));
-  return {};
-}
-
-void ArrowColumn::add_null() {
-  present_.push_back(false);
-  ++rows_;
-  ++nulls_;
-  if (is_list() && type_.lists[0] == kVaries) {
-    list_.push_back(list_.back());
-  } else if (is_bytes()) {
-    offsets_.push_back(offsets_.back());
-  } else {
-    const size_t steps = is_list() ? static_cast<size_t>(type_.lists[0]) : 1;
-    values_.resize(values_.size() + steps * element_bytes_);
+std::optional<std::vector<int64_t>> parse_arrow_shape(std::string_view text) {
+  std::vector<int64_t> shape;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    int64_t extent = kVaries;
+    if (item != "?") {
+      const auto [stop, error] = std::from_chars(item.data(), item.data() + item.size(), extent);
+      if (error != std::errc() || stop != item.data() + item.size() || extent < 0) return {};
+    }
+    shape.push_back(extent);
   }
-}
-
-ArrowOwned<ArrowSchema> ArrowColumn::schema() const {
-  const std::string_view kind = kind_name(field_.kind);
-  const bool list = is_list();
-  auto made = make_schema(type_.leaf, list ? "element" : field_.name, list ? "" : kind);
-  for (size_t i = type_.lists.size(); i-- > 0;) {
-    std::vector<ArrowOwned<ArrowSchema>> inside;
-    inside.push_back(std::move(made));
-    const int64_t size = type_.lists[i];
-    made = make_schema(size == kVaries ? "+l" : fmt::format("+w:{}", size),
-                       i == 0 ? field_.name : "element", i == 0 ? kind : "", std::move(inside));
-  }
-  return made;
-}
-
-// The array of `length` entries below `level` lists.
-ArrowOwned<ArrowArray> ArrowColumn::elements(size_t level, int64_t length) {
-  std::vector<ByteVector> buffers;
-  const bool outermost = level == 0;
-  buffers.push_back(outermost && nulls_ > 0 ? bits_of(present_) : ByteVector());
-  const int64_t nulls = outermost ? nulls_ : 0;
-  if (level == type_.lists.size()) {
-    if (is_bytes()) buffers.push_back(raw_of(offsets_));
-    buffers.push_back(std::move(values_));
-    return make_array(length, nulls, std::move(buffers));
-  }
-  const int64_t size = type_.lists[level];
-  if (size == kVaries) buffers.push_back(raw_of(list_));
-  std::vector<ArrowOwned<ArrowArray>> inside;
-  inside.push_back(elements(level + 1, size == kVaries ? list_.back() : length * size));
-  return make_array(length, nulls, std::move(buffers), std::move(inside));
-}
-
-ArrowOwned<ArrowArray> ArrowColumn::take() {
-  ArrowOwned<ArrowArray> array = elements(0, rows_);
-  rows_ = nulls_ = 0;
-  present_.clear();
-  list_.assign(1, 0);
-  offsets_.assign(1, 0);
-  values_.clear();
-  return array;
-}
-
-ArrowOwned<ArrowSchema> arrow_struct(std::vector<ArrowOwned<ArrowSchema>> columns) {
-  return make_schema("+s", "", "", std::move(columns));
-}
-
-ArrowOwned<ArrowArray> arrow_struct(std::vector<ArrowOwned<ArrowArray>> columns, int64_t rows) {
-  std::vector<ByteVector> validity(1);
-  return make_array(rows, 0, std::move(validity), std::move(columns));
+  return shape;
 }
 
 }  // namespace headrace

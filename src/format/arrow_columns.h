@@ -1,75 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields as Arrow columns, for whoever writes them: a type for each field, and rows gathered
-// until they are taken as arrays.
+// What becomes of the columns of an Arrow schema: leaves, each of which is a field.
 //
-//   number             its own type, int64 or double where the source has none
-//   text, JSON         string                        any other bytes   binary
-//   array [?, 3]       list of fixed-size lists      tokens            list
-//   several values     a list of the above
-//
-// A column's metadata say what kind of field it was.
+//   column            leaf
+//   binary, string    kBlob      one extent a value; views too
+//   fixed_binary      kFixed     one extent a value, found by its number
+//   fixed_list        kFixed     of numbers, nested or not: an array of fixed shape
+//   list              kVarying   of numbers, or of fixed_lists of them: an array [?, …]
+//   number, bool      kNumber    in the index; dates and times as the integers they are
+//   struct            its children, as `name.child`; {bytes, path} is `name` and `name.path`
+//   list of others    its items, several values of the field
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/status.h"
-#include "format/arrow_abi.h"
-#include "format/format.h"
+#include "format/arrow_metadata.h"
+#include "index/schema.h"
 
 namespace headrace {
 
-struct ArrowColumnType {
-  std::string leaf;            // a format string
-  std::vector<int64_t> lists;  // above it, outermost first; kVaries, or a size
+inline constexpr std::string_view kArrowKey = "__key__";
+inline constexpr std::string_view kArrowKindMeta = "headrace.kind";
+inline constexpr std::string_view kArrowDTypeMeta = "headrace.dtype";
+inline constexpr std::string_view kArrowShapeMeta = "headrace.shape";
+inline constexpr std::string_view kArrowManyMeta = "headrace.many";
+inline constexpr std::string_view kArrowExtensionName = "ARROW:extension:name";
+inline constexpr std::string_view kArrowExtensionData = "ARROW:extension:metadata";
+inline constexpr std::string_view kArrowTensor = "arrow.fixed_shape_tensor";
+
+enum class ArrowForm : uint8_t { kBlob, kFixed, kVarying, kNumber };
+
+// Numbers of fields are those of the ArrowSchema.
+struct ArrowLeaf {
+  uint32_t node = 0;
+  ArrowForm form = ArrowForm::kBlob;
+  Field field = {};
+  bool is_key = false;
+  std::vector<uint32_t> above = {};   // a null of one of these structs is a null of the value
+  std::optional<uint32_t> list = {};  // of which the values are items
+  std::vector<uint32_t> within = {};  // structs between the list and the node
+  uint32_t numbers = 0;               // of an array: where the elements are
+  uint64_t stride = 0;                // bytes of a kFixed, of each item of a kVarying
 };
 
-// kUnsupported, with the name, for a field that no column holds.
-Result<ArrowColumnType> arrow_column_type(const Field& field);
-
-// Gathers the values of one field.  One thread at a time.
-class ArrowColumn {
- public:
-  static Result<ArrowColumn> make(const Field& field);
-
-  const Field& field() const { return field_; }
-  const ArrowColumnType& type() const { return type_; }
-  // The values of one row, none for a null.
-  Status add(std::span<const RecordValue> values);
-  uint64_t bytes() const { return values_.size() + 4 * (offsets_.size() + list_.size()); }
-
-  ArrowOwned<ArrowSchema> schema() const;
-  // The rows so far; the column is empty after it.
-  ArrowOwned<ArrowArray> take();
-
- private:
-  explicit ArrowColumn(const Field& field) : field_(field) {}
-  bool is_bytes() const { return type_.leaf == "u" || type_.leaf == "z"; }
-  bool is_list() const { return !type_.lists.empty(); }
-  Status add_value(const RecordValue& value);
-  Status add_array(Bytes value);
-  Status add_int(const RecordValue& value);
-  Status add_float(const RecordValue& value);
-  Status add_bytes(Bytes value);
-  void add_null();
-  ArrowOwned<ArrowArray> elements(size_t level, int64_t length);
-
-  Field field_;
-  ArrowColumnType type_;
-  size_t element_bytes_ = 0;  // of an array: of all that one step of its outermost extent holds
-  int64_t rows_ = 0;
-  int64_t nulls_ = 0;
-  std::vector<bool> present_;
-  std::vector<int32_t> list_{0};     // ends of the outermost lists, where they vary
-  std::vector<int32_t> offsets_{0};  // ends of texts and binaries
-  std::vector<std::byte> values_;
+struct ArrowColumns {
+  std::vector<ArrowLeaf> leaves = {};
+  std::vector<std::string> notices = {};
 };
 
-// A struct of these, named as the fields are.
-ArrowOwned<ArrowSchema> arrow_struct(std::vector<ArrowOwned<ArrowSchema>> columns);
-ArrowOwned<ArrowArray> arrow_struct(std::vector<ArrowOwned<ArrowArray>> columns, int64_t rows);
+// Columns that nothing becomes of are said in the notices.
+ArrowColumns plan_arrow_columns(const ArrowSchema& schema);
+
+// The values of a dictionary: the field as the root of a schema of its own, no dictionary any
+// more.  Empty where the values are no plain ones; such a column is no leaf either.
+std::optional<ArrowLeaf> plan_arrow_dictionary(const ArrowSchema& schema, uint32_t field,
+                                               ArrowSchema& values);
+
+std::string arrow_shape_text(const std::vector<int64_t>& shape);  // "?,3"
+std::optional<std::vector<int64_t>> parse_arrow_shape(std::string_view text);
 
 }  // namespace headrace

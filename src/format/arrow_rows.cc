@@ -3,391 +3,325 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <limits>
-#include <optional>
-
 #include "base/half.h"
-#include "format/arrow_types.h"
 
 namespace headrace {
 namespace {
 
+bool has_wide_offsets(ArrowType type) {
+  return type == ArrowType::kLargeBinary || type == ArrowType::kLargeUtf8 ||
+         type == ArrowType::kLargeList;
+}
+
+bool is_view(ArrowType type) {
+  return type == ArrowType::kBinaryView || type == ArrowType::kUtf8View;
+}
+
+constexpr uint64_t kView = 16;        // bytes of a view
+constexpr uint64_t kInlineView = 12;  // bytes of a value that lies in its view
+
+bool bit(Bytes bits, uint64_t at) {
+  return (static_cast<unsigned>(bits[at / 8]) >> (at % 8) & 1) != 0;
+}
+
 template <typename T>
-T element(const ArrowArray& array, int buffer, int64_t i) {
-  T v;
-  std::memcpy(&v, static_cast<const std::byte*>(array.buffers[buffer]) + i * int64_t{sizeof(T)},
-              sizeof v);
-  return v;
+T element(Bytes words, uint64_t at) {
+  return load_le<T>(words.subspan(at * sizeof(T)));
 }
 
-bool bit(const void* bits, int64_t i) {
-  return (static_cast<const uint8_t*>(bits)[i / 8] >> (i % 8) & 1) != 0;
+void take_integer(Bytes words, DType dtype, uint64_t at, int64_t& out) {
+  switch (dtype) {
+    case DType::kU8:
+      out = element<uint8_t>(words, at);
+      break;
+    case DType::kI8:
+      out = element<int8_t>(words, at);
+      break;
+    case DType::kU16:
+      out = element<uint16_t>(words, at);
+      break;
+    case DType::kI16:
+      out = element<int16_t>(words, at);
+      break;
+    case DType::kU32:
+      out = element<uint32_t>(words, at);
+      break;
+    case DType::kI32:
+      out = element<int32_t>(words, at);
+      break;
+    default:
+      out = element<int64_t>(words, at);
+      break;
+  }
 }
 
-// A node of a column: its type and its buffers.  Rows are counted from the array's offset.
-// Checks what it touches, as far as the interface lets it: buffers have no lengths there.
-class Node {
- public:
-  Node(const ArrowSchema& schema, const ArrowArray& array)
-      : schema_(&schema),
-        array_(&array),
-        format_(schema.format == nullptr ? "" : schema.format),
-        may_be_null_(array.null_count != 0 && array.n_buffers > 0 && array.buffers[0] != nullptr) {}
-
-  std::string_view format() const { return format_; }
-  bool is_struct() const { return format_ == "+s"; }
-  bool is_list() const { return arrow_is_list(format_); }
-  bool is_null(int64_t i) const {
-    return may_be_null_ && !bit(array_->buffers[0], array_->offset + i);
-  }
-
-  Result<Node> child() const {
-    if (schema_->n_children != 1 || array_->n_children != 1)
-      return internal("a column of several leaves, where one is wanted");
-    return Node(*schema_->children[0], *array_->children[0]);
-  }
-  Result<Node> dictionary() const {
-    if (schema_->dictionary == nullptr || array_->dictionary == nullptr)
-      return corrupt("a dictionary is missing");
-    return Node(*schema_->dictionary, *array_->dictionary);
-  }
-  bool has_dictionary() const { return schema_->dictionary != nullptr; }
-
-  // Where the child of row i of a struct stands.
-  int64_t in_struct(int64_t i) const { return array_->offset + i; }
-
-  // The elements of row i of a list, in its child.
-  Status range(int64_t i, int64_t& begin, int64_t& end) const {
-    const int64_t at = array_->offset + i;
-    if (const auto size = arrow_fixed_size(format_); size) {
-      begin = at * *size;
-      end = begin + *size;
-    } else if (format_ == "+l") {
-      begin = element<int32_t>(*array_, 1, at);
-      end = element<int32_t>(*array_, 1, at + 1);
-    } else if (format_ == "+L") {
-      begin = element<int64_t>(*array_, 1, at);
-      end = element<int64_t>(*array_, 1, at + 1);
-    } else {
-      const bool large = format_ == "+vL";
-      begin = large ? element<int64_t>(*array_, 1, at) : element<int32_t>(*array_, 1, at);
-      end = begin + (large ? element<int64_t>(*array_, 2, at) : element<int32_t>(*array_, 2, at));
-    }
-    if (begin < 0 || end < begin || end > array_->children[0]->length)
-      return corrupt("a list points past its elements");
-    return {};
-  }
-
-  // The bytes of row i of a text or binary.
-  Result<Bytes> bytes(int64_t i) const {
-    const int64_t at = array_->offset + i;
-    if (format_ == "u" || format_ == "z")
-      return stretch(element<int32_t>(*array_, 1, at), element<int32_t>(*array_, 1, at + 1));
-    if (format_ == "U" || format_ == "Z")
-      return stretch(element<int64_t>(*array_, 1, at), element<int64_t>(*array_, 1, at + 1));
-    if (const auto size = arrow_fixed_size(format_); size)
-      return Bytes(static_cast<const std::byte*>(array_->buffers[1]) + at * *size,
-                   static_cast<size_t>(*size));
-    return view(at);
-  }
-
-  // A number of the dictionary, or a number that is a value.
-  Result<int64_t> index(int64_t i) const {
-    const auto type = arrow_number(format_);
-    if (!type) return corrupt("a dictionary is counted by what is no number");
-    return int_at(type->dtype, array_->offset + i);
-  }
-
-  bool truth(int64_t i) const { return bit(array_->buffers[1], array_->offset + i); }
-  Bytes numbers(DType dtype, int64_t begin, int64_t end) const {
-    const auto size = static_cast<int64_t>(size_of(dtype));
-    if (begin == end) return {};
-    return {static_cast<const std::byte*>(array_->buffers[1]) + (array_->offset + begin) * size,
-            static_cast<size_t>((end - begin) * size)};
-  }
-  int64_t length() const { return array_->length; }
-  // What all values of a text or binary take; 0 where that takes a look at each.
-  uint64_t all_bytes() const {
-    const int64_t begin = array_->offset;
-    const int64_t end = begin + array_->length;
-    if (array_->length == 0 || has_dictionary()) return 0;
-    int64_t bytes = 0;
-    if (format_ == "u" || format_ == "z")
-      bytes = int64_t{element<int32_t>(*array_, 1, end)} - element<int32_t>(*array_, 1, begin);
-    else if (format_ == "U" || format_ == "Z")
-      bytes = element<int64_t>(*array_, 1, end) - element<int64_t>(*array_, 1, begin);
-    return bytes > 0 ? static_cast<uint64_t>(bytes) : 0;
-  }
-
-  int64_t int_at(DType dtype, int64_t at) const {
-    switch (dtype) {
-      case DType::kI8:
-        return element<int8_t>(*array_, 1, at);
-      case DType::kU8:
-        return element<uint8_t>(*array_, 1, at);
-      case DType::kI16:
-        return element<int16_t>(*array_, 1, at);
-      case DType::kU16:
-        return element<uint16_t>(*array_, 1, at);
-      case DType::kI32:
-        return element<int32_t>(*array_, 1, at);
-      case DType::kU32:
-        return element<uint32_t>(*array_, 1, at);
-      default:
-        return element<int64_t>(*array_, 1, at);
-    }
-  }
-
-  double float_at(DType dtype, int64_t i) const {
-    const int64_t at = array_->offset + i;
-    if (dtype == DType::kF16)
-      return static_cast<double>(from_f16(element<uint16_t>(*array_, 1, at)));
-    if (dtype == DType::kF32) return static_cast<double>(element<float>(*array_, 1, at));
-    return element<double>(*array_, 1, at);
-  }
-
- private:
-  Result<Bytes> stretch(int64_t begin, int64_t end) const {
-    if (begin < 0 || end < begin) return corrupt("a value ends before it begins");
-    if (begin == end) return Bytes();
-    return Bytes(static_cast<const std::byte*>(array_->buffers[2]) + begin,
-                 static_cast<size_t>(end - begin));
-  }
-
-  // i32 length; up to 12 bytes themselves, or 4 of them, the number of a buffer, and where in it.
-  Result<Bytes> view(int64_t at) const {
-    const auto* entry = static_cast<const std::byte*>(array_->buffers[1]) + 16 * at;
-    const Bytes raw(entry, 16);
-    const auto length = load_le<int32_t>(raw);
-    if (length < 0) return corrupt("a value has a length below 0");
-    if (length <= 12) return raw.subspan(4, static_cast<size_t>(length));
-    const auto buffer = load_le<int32_t>(raw.subspan(8));
-    const auto begin = load_le<int32_t>(raw.subspan(12));
-    if (buffer < 0 || buffer >= array_->n_buffers - 3) return corrupt("a value is in no buffer");
-    const auto room = element<int64_t>(*array_, static_cast<int>(array_->n_buffers - 1), buffer);
-    if (begin < 0 || begin > room || length > room - begin)
-      return corrupt("a value points past its buffer");
-    return Bytes(static_cast<const std::byte*>(array_->buffers[2 + buffer]) + begin,
-                 static_cast<size_t>(length));
-  }
-
-  const ArrowSchema* schema_;
-  const ArrowArray* array_;
-  std::string_view format_;
-  bool may_be_null_;
-};
-
-// Follows a dictionary: the node with the values, and where in it; false for a null.
-Result<bool> resolve(const Node& node, int64_t i, std::optional<Node>& values, int64_t& at) {
-  if (node.is_null(i)) return false;
-  HEADRACE_ASSIGN(at, node.index(i));
-  HEADRACE_ASSIGN(Node dictionary, node.dictionary());
-  if (at < 0 || at >= dictionary.length()) return corrupt("a value is not in its dictionary");
-  if (dictionary.is_null(at)) return false;
-  values.emplace(dictionary);
-  return true;
+double real_number(Bytes words, DType dtype, uint64_t at) {
+  if (dtype == DType::kF16) return static_cast<double>(from_f16(element<uint16_t>(words, at)));
+  if (dtype == DType::kF32) return static_cast<double>(element<float>(words, at));
+  return element<double>(words, at);
 }
 
-class Rows {
- public:
-  explicit Rows(RowTableBuilder& out) : out_(out) {}
-
-  Status row(const Node& node, int64_t i) {
-    if (node.is_struct()) {
-      if (node.is_null(i)) return {};
-      HEADRACE_ASSIGN(const Node child, node.child());
-      return row(child, node.in_struct(i));
-    }
-    if (!node.is_list()) return leaf(node, i, false);
-    if (node.is_null(i)) return {};
-    int64_t begin = 0;
-    int64_t end = 0;
-    HEADRACE_TRY(node.range(i, begin, end));
-    HEADRACE_ASSIGN(const Node child, node.child());
-    HEADRACE_ASSIGN(const bool bytes, holds_bytes(child));
-    if (bytes) {
-      for (int64_t k = begin; k < end; ++k) HEADRACE_TRY(in_list(child, k));
-      return {};
-    }
-    flat_.clear();
-    HEADRACE_TRY(flatten(child, begin, end));
-    out_.add_value(flat_);
-    return {};
-  }
-
- private:
-  static Result<bool> holds_bytes(Node node) {
-    while (node.is_struct() || node.is_list()) {
-      HEADRACE_ASSIGN(node, node.child());
-    }
-    if (node.has_dictionary()) {
-      HEADRACE_ASSIGN(Node values, node.dictionary());
-      return arrow_is_binary(values.format());
-    }
-    return arrow_is_binary(node.format());
-  }
-
-  // A value of a list of bytes: a null keeps its place.
-  Status in_list(const Node& node, int64_t i) {
-    if (!node.is_struct()) return leaf(node, i, true);
-    if (node.is_null(i)) return out_.add_value({}), Status();
-    HEADRACE_ASSIGN(const Node child, node.child());
-    return in_list(child, node.in_struct(i));
-  }
-
-  Status leaf(const Node& node, int64_t i, bool keep_null) {
-    if (node.is_null(i)) return keep_null ? (out_.add_value({}), Status()) : Status();
-    if (node.has_dictionary()) {
-      std::optional<Node> values;
-      int64_t at = 0;
-      HEADRACE_ASSIGN(const bool there, resolve(node, i, values, at));
-      if (there) return leaf(*values, at, keep_null);
-      if (keep_null) out_.add_value({});
-      return {};
-    }
-    if (arrow_is_binary(node.format())) {
-      HEADRACE_ASSIGN(const Bytes value, node.bytes(i));
-      out_.add_value(value);
-      return {};
-    }
-    flat_.clear();
-    HEADRACE_TRY(flatten(node, i, i + 1));
-    out_.add_value(flat_);
-    return {};
-  }
-
-  // The numbers below, one after the other.
-  Status flatten(const Node& node, int64_t begin, int64_t end) {
-    if (node.is_struct() || node.is_list() || node.has_dictionary()) {
-      for (int64_t i = begin; i < end; ++i) HEADRACE_TRY(flatten_one(node, i));
-      return {};
-    }
-    const auto type = arrow_number(node.format());
-    if (!type) return internal("a column of another type than it was indexed as");
-    if (type->is_bool) {
-      for (int64_t i = begin; i < end; ++i) {
-        if (node.is_null(i)) return null_among_integers();
-        flat_.push_back(std::byte{node.truth(i)});
-      }
-      return {};
-    }
-    const Bytes raw = node.numbers(type->dtype, begin, end);
-    const size_t first = flat_.size();
-    flat_.insert(flat_.end(), raw.begin(), raw.end());
-    for (int64_t i = begin; i < end; ++i)
-      if (node.is_null(i))
-        HEADRACE_TRY(
-            put_nan(type->dtype, first + static_cast<size_t>(i - begin) * size_of(type->dtype)));
-    return {};
-  }
-
-  Status flatten_one(const Node& node, int64_t i) {
-    if (node.has_dictionary()) {
-      std::optional<Node> values;
-      int64_t at = 0;
-      HEADRACE_ASSIGN(const bool there, resolve(node, i, values, at));
-      return there ? flatten(*values, at, at + 1) : null_among_integers();
-    }
-    if (node.is_null(i))
-      return corrupt("a null within a list, where every element has the same length");
-    HEADRACE_ASSIGN(const Node child, node.child());
-    if (node.is_struct()) return flatten(child, node.in_struct(i), node.in_struct(i) + 1);
-    int64_t begin = 0;
-    int64_t end = 0;
-    HEADRACE_TRY(node.range(i, begin, end));
-    return flatten(child, begin, end);
-  }
-
-  Status put_nan(DType dtype, size_t at) {
-    const MutableBytes to = MutableBytes(flat_).subspan(at);
-    if (dtype == DType::kF16)
-      store_le(to, uint16_t{0x7e00});
-    else if (dtype == DType::kF32)
-      store_le(to, std::numeric_limits<float>::quiet_NaN());
-    else if (dtype == DType::kF64)
-      store_le(to, std::numeric_limits<double>::quiet_NaN());
-    else
-      return null_among_integers();
-    return {};
-  }
-
-  static Status null_among_integers() {
-    return corrupt("a null within a list of integers, which have no value for it");
-  }
-
-  RowTableBuilder& out_;
-  std::vector<std::byte> flat_;
-};
-
-class Numbers {
- public:
-  explicit Numbers(ArrowNumbers& out) : out_(out) {}
-
-  Status row(const Node& node, int64_t i) {
-    if (node.is_null(i)) return absent();
-    if (node.is_struct()) {
-      HEADRACE_ASSIGN(const Node child, node.child());
-      return row(child, node.in_struct(i));
-    }
-    if (node.has_dictionary()) {
-      std::optional<Node> values;
-      int64_t at = 0;
-      HEADRACE_ASSIGN(const bool there, resolve(node, i, values, at));
-      return there ? row(*values, at) : absent();
-    }
-    const auto type = arrow_number(node.format());
-    if (!type) return internal("a column of another type than it was indexed as");
-    if (type->is_bool) return add(int64_t{node.truth(i)});
-    if (type->dtype == DType::kF16 || type->dtype == DType::kF32 || type->dtype == DType::kF64) {
-      out_.ints.push_back(0);
-      out_.floats.push_back(node.float_at(type->dtype, i));
-      out_.present.push_back(true);
-      return {};
-    }
-    HEADRACE_ASSIGN(const int64_t number, node.index(i));
-    if (type->dtype == DType::kU64 && number < 0) return unsupported("a number above 2^63");
-    return add(number);
-  }
-
- private:
-  Status add(int64_t number) {
-    out_.ints.push_back(number);
-    out_.floats.push_back(0);
-    out_.present.push_back(true);
-    return {};
-  }
-  Status absent() {
-    out_.ints.push_back(0);
-    out_.floats.push_back(0);
-    out_.present.push_back(false);
-    return {};
-  }
-  ArrowNumbers& out_;
-};
+Status too_short(std::string_view name) {
+  return corrupt(fmt::format("the values of column '{}' are cut short", name));
+}
 
 }  // namespace
 
-Status add_numbers(const ArrowSchema& schema, const ArrowArray& column, ArrowNumbers& out) {
-  const Node node(schema, column);
-  Numbers numbers(out);
-  for (int64_t i = 0; i < column.length; ++i) HEADRACE_TRY(numbers.row(node, i));
+Status ArrowRows::load(std::span<const ArrowLeaf> leaves) {
+  for (Held& held : held_) held.is_loaded = false;
+  for (const ArrowLeaf& leaf : leaves)
+    if (Status s = load_leaf(leaf); !s.ok())
+      return s.with(fmt::format("column '{}'", leaf.field.name));
   return {};
 }
 
-Status add_rows(const ArrowSchema& schema, const ArrowArray& column, RowTableBuilder& out) {
-  const Node node(schema, column);
-  Node leaf = node;
-  while (leaf.is_struct() || leaf.is_list()) {
-    HEADRACE_ASSIGN(leaf, leaf.child());
+Status ArrowRows::load_leaf(const ArrowLeaf& leaf) {
+  for (const uint32_t node : leaf.above) HEADRACE_TRY(load_nulls(node));
+  if (leaf.list) {
+    HEADRACE_TRY(load_nulls(*leaf.list));
+    if (schema_.fields[*leaf.list].type != ArrowType::kFixedSizeList)
+      HEADRACE_TRY(load_offsets(*leaf.list));
   }
-  out.reserve(static_cast<uint64_t>(column.length), static_cast<uint64_t>(leaf.length()),
-              leaf.all_bytes());
-  Rows rows(out);
-  for (int64_t i = 0; i < column.length; ++i) {
-    if (Status s = rows.row(node, i); !s.ok()) return s.with(fmt::format("row {}", i));
-    out.end_row();
+  for (const uint32_t node : leaf.within) HEADRACE_TRY(load_nulls(node));
+  HEADRACE_TRY(load_nulls(leaf.node));
+  const ArrowField& field = schema_.fields[leaf.node];
+  if (field.dictionary)
+    return body_.read(leaf.node, 1, body_.array(leaf.node).length * size_of(field.index_type),
+                      held_[leaf.node].words);
+  switch (leaf.form) {
+    case ArrowForm::kBlob:
+      return load_blob(leaf);
+    case ArrowForm::kNumber:
+      return load_numbers(leaf.node);
+    default:
+      return load_array(leaf);
   }
+}
+
+Status ArrowRows::load_nulls(uint32_t node) {
+  Held& held = held_[node];
+  if (held.is_loaded) return {};
+  held.is_loaded = true;
+  held.has_nulls = body_.array(node).nulls > 0;
+  if (!held.has_nulls) return {};
+  return body_.read(node, 0, (body_.array(node).length + 7) / 8, held.nulls);
+}
+
+// An array of no values may lack even the one offset.
+Status ArrowRows::load_offsets(uint32_t node) {
+  const uint64_t length = body_.array(node).length;
+  const uint64_t width = has_wide_offsets(schema_.fields[node].type) ? 8 : 4;
+  return body_.read(node, 1, length == 0 ? 0 : (length + 1) * width, held_[node].words);
+}
+
+Status ArrowRows::load_blob(const ArrowLeaf& leaf) {
+  Held& held = held_[leaf.node];
+  const ArrowArray& array = body_.array(leaf.node);
+  if (!is_view(schema_.fields[leaf.node].type)) {
+    HEADRACE_TRY(load_offsets(leaf.node));
+    HEADRACE_TRY(body_.locate(leaf.node, 2, held.data));
+    return leaf.is_key ? body_.read_all(leaf.node, 2, held.text) : Status();
+  }
+  HEADRACE_TRY(body_.read(leaf.node, 1, array.length * kView, held.words));
+  HEADRACE_TRY(body_.locate(leaf.node, 1, held.data));
+  held.more.resize(array.variadic);
+  for (uint32_t v = 0; v < array.variadic; ++v)
+    HEADRACE_TRY(body_.locate(leaf.node, 2 + v, held.more[v]));
+  return {};
+}
+
+// The elements are not read: only whether they are all there.
+Status ArrowRows::load_array(const ArrowLeaf& leaf) {
+  Held& held = held_[leaf.node];
+  uint64_t values = body_.array(leaf.node).length;
+  if (leaf.form == ArrowForm::kVarying) {
+    HEADRACE_TRY(load_offsets(leaf.node));
+    values = body_.array(schema_.fields[leaf.node].children[0]).length;
+  }
+  for (uint32_t node = leaf.node; node != leaf.numbers; node = schema_.fields[node].children[0])
+    HEADRACE_TRY(load_nulls(schema_.fields[node].children[0]));
+  HEADRACE_TRY(body_.locate(leaf.numbers, 1, held.data));
+  if (held.data.decoded / leaf.stride < values) return too_short(leaf.field.name);
+  return {};
+}
+
+Status ArrowRows::load_numbers(uint32_t node) {
+  const ArrowField& field = schema_.fields[node];
+  const uint64_t length = body_.array(node).length;
+  const uint64_t bytes =
+      field.type == ArrowType::kBool ? (length + 7) / 8 : length * size_of(*field.dtype);
+  return body_.read(node, 1, bytes, held_[node].words);
+}
+
+bool ArrowRows::is_null(uint32_t node, uint64_t at) const {
+  const Held& held = held_[node];
+  return held.has_nulls && !bit(held.nulls.bytes(), at);
+}
+
+bool ArrowRows::has_null(uint32_t node, uint64_t begin, uint64_t end) const {
+  if (!held_[node].has_nulls) return false;
+  for (uint64_t at = begin; at < end; ++at)
+    if (is_null(node, at)) return true;
+  return false;
+}
+
+Status ArrowRows::range(uint32_t node, uint64_t at, uint64_t limit, uint64_t& begin,
+                        uint64_t& end) const {
+  const Bytes words = held_[node].words.bytes();
+  if (has_wide_offsets(schema_.fields[node].type)) {
+    begin = element<uint64_t>(words, at);
+    end = element<uint64_t>(words, at + 1);
+  } else {
+    begin = element<uint32_t>(words, at);
+    end = element<uint32_t>(words, at + 1);
+  }
+  if (begin <= end && end <= limit) return {};
+  return corrupt(fmt::format("column '{}' has a value from {} to {} of {}",
+                             schema_.fields[node].name, begin, end, limit));
+}
+
+Status ArrowRows::items(uint32_t list, uint64_t row, uint64_t& begin, uint64_t& end) const {
+  const ArrowField& field = schema_.fields[list];
+  if (field.type != ArrowType::kFixedSizeList)
+    return range(list, row, body_.array(field.children[0]).length, begin, end);
+  begin = row * static_cast<uint64_t>(field.width);
+  end = begin + static_cast<uint64_t>(field.width);
+  return {};
+}
+
+Status ArrowRows::values(const ArrowLeaf& leaf, uint64_t row, std::vector<ArrowValue>& out) {
+  out.clear();
+  for (const uint32_t node : leaf.above)
+    if (is_null(node, row)) return {};
+  if (!leaf.list) return add_value(leaf, row, out);
+  if (is_null(*leaf.list, row)) return {};
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  HEADRACE_TRY(items(*leaf.list, row, begin, end));
+  bool whole = true;
+  for (uint64_t at = begin; at < end && whole; ++at) {
+    for (const uint32_t node : leaf.within) whole = whole && !is_null(node, at);
+    if (whole) HEADRACE_TRY(add_value(leaf, at, out));
+    whole = whole && out.size() == at - begin + 1;
+  }
+  if (whole) return {};
+  // A list without one of its items would be another one.
+  ++lists_with_nulls_;
+  out.clear();
+  return {};
+}
+
+Status ArrowRows::add_value(const ArrowLeaf& leaf, uint64_t at, std::vector<ArrowValue>& out) {
+  if (is_null(leaf.node, at)) return {};
+  if (schema_.fields[leaf.node].dictionary) return add_known(leaf, at, out);
+  switch (leaf.form) {
+    case ArrowForm::kBlob:
+      return is_view(schema_.fields[leaf.node].type) ? add_view(leaf, at, out)
+                                                     : add_blob(leaf, at, out);
+    case ArrowForm::kNumber:
+      return add_number(leaf, at, out);
+    default:
+      return add_array(leaf, at, out);
+  }
+}
+
+Status ArrowRows::add_known(const ArrowLeaf& leaf, uint64_t at,
+                            std::vector<ArrowValue>& out) const {
+  const ArrowField& field = schema_.fields[leaf.node];
+  const auto known = dictionaries_.find(*field.dictionary);
+  if (known == dictionaries_.end() || !known->second.is_there)
+    return corrupt(
+        fmt::format("the dictionary of column '{}' does not come before its use", leaf.field.name));
+  int64_t number = 0;
+  take_integer(held_[leaf.node].words.bytes(), field.index_type, at, number);
+  const ArrowDictionary& dictionary = known->second;
+  if (number < 0 || static_cast<uint64_t>(number) >= dictionary.values.size())
+    return corrupt(fmt::format("column '{}' names value {} of a dictionary of {}", leaf.field.name,
+                               number, dictionary.values.size()));
+  const auto place = static_cast<size_t>(number);
+  if (!dictionary.is_null[place]) out.push_back(dictionary.values[place]);
+  return {};
+}
+
+Status ArrowRows::add_blob(const ArrowLeaf& leaf, uint64_t at, std::vector<ArrowValue>& out) const {
+  const Held& held = held_[leaf.node];
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  HEADRACE_TRY(range(leaf.node, at, held.data.decoded, begin, end));
+  out.push_back({.place = held.data.piece(begin, end - begin)});
+  return {};
+}
+
+// 4 bytes of length; then a short value itself, or 4 of its bytes, its buffer and its offset.
+Status ArrowRows::add_view(const ArrowLeaf& leaf, uint64_t at, std::vector<ArrowValue>& out) const {
+  const Held& held = held_[leaf.node];
+  const Bytes view = held.words.bytes().subspan(at * kView, kView);
+  const uint64_t length = load_le<uint32_t>(view);
+  if (length <= kInlineView) {
+    out.push_back({.place = held.data.piece(at * kView + 4, length)});
+    return {};
+  }
+  const uint64_t buffer = load_le<uint32_t>(view.subspan(8));
+  const uint64_t begin = load_le<uint32_t>(view.subspan(12));
+  if (buffer >= held.more.size() || begin > held.more[buffer].decoded ||
+      length > held.more[buffer].decoded - begin)
+    return corrupt(fmt::format("column '{}' has a view of {} bytes outside of its buffers",
+                               leaf.field.name, length));
+  out.push_back({.place = held.more[buffer].piece(begin, length)});
+  return {};
+}
+
+Status ArrowRows::add_array(const ArrowLeaf& leaf, uint64_t at, std::vector<ArrowValue>& out) {
+  uint64_t begin = at;
+  uint64_t end = at + 1;
+  uint32_t node = leaf.node;
+  if (leaf.form == ArrowForm::kVarying) {
+    HEADRACE_TRY(items(leaf.node, at, begin, end));
+    node = schema_.fields[node].children[0];
+  }
+  const PartValue place =
+      held_[leaf.node].data.piece(begin * leaf.stride, (end - begin) * leaf.stride);
+  // Each level down has so many times more elements; a null among them has no number.
+  bool whole = node == leaf.node || !has_null(node, begin, end);
+  for (; whole && node != leaf.numbers; node = schema_.fields[node].children[0]) {
+    begin *= static_cast<uint64_t>(schema_.fields[node].width);
+    end *= static_cast<uint64_t>(schema_.fields[node].width);
+    whole = !has_null(schema_.fields[node].children[0], begin, end);
+  }
+  if (whole)
+    out.push_back({.place = place});
+  else if (!leaf.list)
+    ++lists_with_nulls_;
+  return {};
+}
+
+Status ArrowRows::add_number(const ArrowLeaf& leaf, uint64_t at,
+                             std::vector<ArrowValue>& out) const {
+  const ArrowField& field = schema_.fields[leaf.node];
+  const Bytes words = held_[leaf.node].words.bytes();
+  ArrowValue value;
+  if (field.type == ArrowType::kBool) {
+    value.integer = bit(words, at) ? 1 : 0;
+  } else if (leaf.field.kind == Kind::kFloat) {
+    value.real = real_number(words, *field.dtype, at);
+  } else {
+    take_integer(words, *field.dtype, at, value.integer);
+    if (field.dtype == DType::kU64 && value.integer < 0)
+      return unsupported(fmt::format("column '{}' holds {}, which is beyond 64 bits with a sign",
+                                     leaf.field.name, static_cast<uint64_t>(value.integer)));
+  }
+  out.push_back(value);
+  return {};
+}
+
+Status ArrowRows::key(const ArrowLeaf& leaf, uint64_t row, std::string_view& out) const {
+  out = {};
+  if (is_null(leaf.node, row)) return {};
+  const Held& held = held_[leaf.node];
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  HEADRACE_TRY(range(leaf.node, row, held.text.size(), begin, end));
+  out = as_text(held.text.bytes().subspan(begin, end - begin));
   return {};
 }
 

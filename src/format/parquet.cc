@@ -11,7 +11,7 @@
 //
 // A row is a sample.  A column of a row group (a chunk) is a unit that opens as a whole, as a table
 // of its rows, so that columns that nobody wants are not read.  Numbers and keys are read when the
-// file is indexed, and lie in the index.  What becomes of types: arrow_types.h.  The bytes are
+// file is indexed, and lie in the index.  What becomes of types: parquet_types.h.  The bytes are
 // decoded by a ParquetLibrary, which reads the file itself: a unit has no stored bytes.
 
 #include <fmt/format.h>
@@ -19,8 +19,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "format/arrow_rows.h"
-#include "format/arrow_types.h"
+#include "format/parquet_rows.h"
+#include "format/parquet_types.h"
 #include "format/format.h"
 #include "format/parquet_library.h"
 #include "format/records.h"
@@ -104,9 +104,9 @@ class ParquetIndexer {
 
  private:
   struct Column {
-    ArrowLeaf leaf;
+    ParquetLeaf leaf;
     uint32_t field = 0;
-    ArrowNumbers numbers = {};  // of the row group at hand, where they lie in the index
+    ParquetNumbers numbers = {};  // of the row group at hand, where they lie in the index
   };
 
   Status check_magic() const {
@@ -123,13 +123,13 @@ class ParquetIndexer {
   }
 
   Status find_columns() {
-    HEADRACE_ASSIGN(ArrowLeaves leaves, arrow_leaves(*layout_.schema));
+    HEADRACE_ASSIGN(ParquetLeaves leaves, arrow_leaves(*layout_.schema));
     for (const ParquetGroup& group : layout_.groups)
       if (group.chunks.size() != leaves.leaves)
         return corrupt(fmt::format("{} columns in a row group, {} in the schema",
                                    group.chunks.size(), leaves.leaves));
     part_.head().notices = std::move(leaves.notices);
-    for (ArrowLeaf& leaf : leaves.fields) {
+    for (ParquetLeaf& leaf : leaves.fields) {
       if (is_unfit(leaf.field.name)) continue;
       if (leaf.is_key) {
         key_ = leaf.leaf;
@@ -153,7 +153,7 @@ class ParquetIndexer {
   }
 
   // Bytes without a kind: the first of them tell, or else the names they had as files.
-  Status look(ArrowLeaf& leaf) {
+  Status look(ParquetLeaf& leaf) {
     HEADRACE_ASSIGN(const std::string value, first_value(leaf.leaf));
     leaf.field.kind = kind_of_magic(value);
     if (leaf.field.kind != Kind::kBytes || !leaf.names) return {};
@@ -227,7 +227,7 @@ class ParquetIndexer {
   }
 
   void add_value(const ParquetGroup& group, const Column& column, uint64_t row) {
-    const ArrowLeaf& leaf = column.leaf;
+    const ParquetLeaf& leaf = column.leaf;
     if (leaf.field.storage == Storage::kInline) {
       if (!column.numbers.present[row]) return;
       if (leaf.field.kind == Kind::kInt)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples as rows of a Parquet file: a column a field (arrow_columns.h), the key in `__key__`.
+// Samples as rows of a Parquet file: a column a field (parquet_columns.h), the key in `__key__`.
 // Row groups are cut when what their columns hold reaches 16 MiB: a reader opens a whole one for a
 // sample and shuffles among those it can hold, so that larger ones would mix less.
 
 #include <fmt/format.h>
 
-#include "format/arrow_columns.h"
-#include "format/arrow_types.h"
+#include "format/parquet_columns.h"
+#include "format/parquet_types.h"
 #include "format/parquet_library.h"
 
 namespace headrace {
@@ -22,7 +22,7 @@ bool is_picture(Kind kind) {
 
 // Bytes of which nothing is known may be pictures, and compressing those costs more than it gives;
 // texts and numbers repeat themselves.
-ParquetColumnOptions options_of(const Field& field, const ArrowColumnType& type) {
+ParquetColumnOptions options_of(const Field& field, const ParquetColumnType& type) {
   ParquetColumnOptions out{.leaf = field.name,
                            .compress = !is_picture(field.kind) && field.kind != Kind::kBytes,
                            .repeats = field.kind == Kind::kInt || field.kind == Kind::kText};
@@ -32,7 +32,7 @@ ParquetColumnOptions options_of(const Field& field, const ArrowColumnType& type)
 
 class ParquetWriter final : public Writer {
  public:
-  ParquetWriter(std::unique_ptr<Sink> sink, ArrowColumn keys, std::vector<ArrowColumn> columns)
+  ParquetWriter(std::unique_ptr<Sink> sink, ParquetColumn keys, std::vector<ParquetColumn> columns)
       : sink_(std::move(sink)), keys_(std::move(keys)), columns_(std::move(columns)) {}
 
   Status open() {
@@ -42,7 +42,7 @@ class ParquetWriter final : public Writer {
     schemas.push_back(keys_.schema());
     schemas.back()->name = kArrowKey.data();
     options.push_back({.leaf = std::string(kArrowKey), .repeats = false});
-    for (const ArrowColumn& column : columns_) {
+    for (const ParquetColumn& column : columns_) {
       schemas.push_back(column.schema());
       options.push_back(options_of(column.field(), column.type()));
     }
@@ -54,7 +54,7 @@ class ParquetWriter final : public Writer {
     const RecordValue key{.field = kArrowKey, .kind = Kind::kText, .bytes = as_bytes(record.key)};
     HEADRACE_TRY(keys_.add(std::span(&key, 1)));
     size_t used = 0;
-    for (ArrowColumn& column : columns_) {
+    for (ParquetColumn& column : columns_) {
       const auto values = values_of(record, column.field().name);
       used += values.size();
       if (Status s = column.add(values); !s.ok()) return s.with(record.key);
@@ -63,7 +63,7 @@ class ParquetWriter final : public Writer {
       return internal("a sample with a field that was not said").with(record.key);
     ++rows_;
     uint64_t bytes = keys_.bytes();
-    for (const ArrowColumn& column : columns_) bytes += column.bytes();
+    for (const ParquetColumn& column : columns_) bytes += column.bytes();
     return bytes >= kGroupBytes || rows_ == kGroupRows ? write_group() : Status();
   }
 
@@ -85,14 +85,14 @@ class ParquetWriter final : public Writer {
   Status write_group() {
     std::vector<ArrowOwned<ArrowArray>> arrays;
     arrays.push_back(keys_.take());
-    for (ArrowColumn& column : columns_) arrays.push_back(column.take());
+    for (ParquetColumn& column : columns_) arrays.push_back(column.take());
     const auto rows = static_cast<int64_t>(std::exchange(rows_, 0));
     return file_->write(arrow_struct(std::move(arrays), rows));
   }
 
   std::unique_ptr<Sink> sink_;
-  ArrowColumn keys_;
-  std::vector<ArrowColumn> columns_;
+  ParquetColumn keys_;
+  std::vector<ParquetColumn> columns_;
   std::unique_ptr<ParquetFileWriter> file_;  // before the sink it writes to
   uint64_t rows_ = 0;                        // of the row group at hand
 };
@@ -101,10 +101,10 @@ class ParquetWriter final : public Writer {
 
 Result<std::unique_ptr<Writer>> make_parquet_writer(ShardOutput out) {
   // The name is the key's alone, so a column by it is made under another.
-  HEADRACE_ASSIGN(ArrowColumn keys, ArrowColumn::make({.name = "key", .kind = Kind::kText}));
-  std::vector<ArrowColumn> columns;
+  HEADRACE_ASSIGN(ParquetColumn keys, ParquetColumn::make({.name = "key", .kind = Kind::kText}));
+  std::vector<ParquetColumn> columns;
   for (const Field& field : out.schema) {
-    HEADRACE_ASSIGN(ArrowColumn column, ArrowColumn::make(field));
+    HEADRACE_ASSIGN(ParquetColumn column, ParquetColumn::make(field));
     columns.push_back(std::move(column));
   }
   auto writer =
@@ -116,7 +116,7 @@ Result<std::unique_ptr<Writer>> make_parquet_writer(ShardOutput out) {
 Status parquet_can_hold(const Schema& schema) {
   HEADRACE_TRY(parquet_library().status());
   for (const Field& field : schema) {
-    const Result<ArrowColumnType> type = arrow_column_type(field);
+    const Result<ParquetColumnType> type = arrow_column_type(field);
     if (!type.ok()) return type.status();
   }
   return {};

@@ -23,6 +23,15 @@ void put_front_coded(ByteVector& out, std::string& last, std::string_view text) 
   last = text;
 }
 
+// What a value adds to its block: of a unit that several share, its part.
+uint64_t block_bytes(const PartValue& value) {
+  if (value.stored == kWholeFile) return kNominalFileBytes;
+  if (value.opening == 0 || value.length >= value.decoded) return value.stored;
+  return static_cast<uint64_t>(static_cast<double>(value.stored) *
+                               static_cast<double>(value.length) /
+                               static_cast<double>(value.decoded));
+}
+
 }  // namespace
 
 uint32_t PartBuilder::field(std::string_view name) {
@@ -171,8 +180,7 @@ void PartBuilder::end_sample(std::string_view key) {
   uint64_t bytes = 0;
   for (const Pending& pending : sample_) {
     put_value(pending);
-    const uint64_t stored = pending.value.stored;
-    bytes += stored == kWholeFile ? kNominalFileBytes : stored + pending.bytes.size();
+    bytes += block_bytes(pending.value) + pending.bytes.size();
   }
   sample_.clear();
   if (!head_.whole_files) put_front_coded(keys_, last_key_, key);

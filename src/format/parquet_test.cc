@@ -4,9 +4,9 @@
 // tests/test_parquet.py.
 #include <gtest/gtest.h>
 
-#include "format/arrow_columns.h"
-#include "format/arrow_rows.h"
-#include "format/arrow_types.h"
+#include "format/parquet_columns.h"
+#include "format/parquet_rows.h"
+#include "format/parquet_types.h"
 
 namespace headrace {
 namespace {
@@ -22,7 +22,7 @@ RecordValue value_of(const Field& field, std::string_view text) {
 // The rows, written and read: of each the values.
 using Row = std::vector<std::string>;
 Result<std::vector<Row>> there_and_back(const Field& field, const std::vector<Row>& rows) {
-  HEADRACE_ASSIGN(ArrowColumn column, ArrowColumn::make(field));
+  HEADRACE_ASSIGN(ParquetColumn column, ParquetColumn::make(field));
   for (const Row& row : rows) {
     std::vector<RecordValue> values;
     for (const std::string& text : row) values.push_back(value_of(field, text));
@@ -44,9 +44,9 @@ Result<std::vector<Row>> there_and_back(const Field& field, const std::vector<Ro
   return out;
 }
 
-ArrowLeaves leaves_of(const Field& field) {
+ParquetLeaves leaves_of(const Field& field) {
   std::vector<ArrowOwned<ArrowSchema>> columns;
-  columns.push_back(ArrowColumn::make(field).value().schema());
+  columns.push_back(ParquetColumn::make(field).value().schema());
   return arrow_leaves(*arrow_struct(std::move(columns))).value();
 }
 
@@ -86,7 +86,7 @@ TEST(ArrowColumns, fields_come_back_as_they_were) {
       {.name = "a", .kind = Kind::kArray, .dtype = DType::kI64, .shape = {kVaries, 4, 5}},
   };
   for (const Field& field : fields) {
-    const ArrowLeaves leaves = leaves_of(field);
+    const ParquetLeaves leaves = leaves_of(field);
     ASSERT_EQ(leaves.fields.size(), 1u) << field_text(field);
     EXPECT_EQ(leaves.fields[0].field, field) << field_text(leaves.fields[0].field);
     EXPECT_EQ(leaves.fields[0].field.many, field.many);
@@ -96,7 +96,7 @@ TEST(ArrowColumns, fields_come_back_as_they_were) {
 
 TEST(ArrowColumns, numbers_keep_their_width_and_are_refused_beyond_it) {
   const Field u8{.name = "n", .kind = Kind::kInt, .dtype = DType::kU8};
-  ArrowColumn column = ArrowColumn::make(u8).value();
+  ParquetColumn column = ParquetColumn::make(u8).value();
   for (const std::string_view text : {"0", "255"}) {
     const RecordValue value = value_of(u8, text);
     ASSERT_TRUE(column.add(std::span(&value, 1)).ok());
@@ -106,7 +106,7 @@ TEST(ArrowColumns, numbers_keep_their_width_and_are_refused_beyond_it) {
     const RecordValue value = value_of(u8, text);
     EXPECT_EQ(column.add(std::span(&value, 1)).code(), Code::kCorrupt) << text;
   }
-  ArrowNumbers numbers;
+  ParquetNumbers numbers;
   ASSERT_TRUE(add_numbers(*column.schema(), *column.take(), numbers).ok());
   EXPECT_EQ(numbers.ints, (std::vector<int64_t>{0, 255, 0}));
   EXPECT_EQ(numbers.present, (std::vector<bool>{true, true, false}));

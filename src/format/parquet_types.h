@@ -28,7 +28,7 @@ inline constexpr std::string_view kArrowKey = "__key__";         // the column t
 inline constexpr std::string_view kArrowKind = "headrace.kind";  // metadata of a column
 
 // A column of the deepest level, numbered from left to right: what Parquet stores.
-struct ArrowLeaf {
+struct ParquetLeaf {
   Field field;
   uint32_t leaf = 0;
   bool is_key = false;
@@ -36,21 +36,21 @@ struct ArrowLeaf {
   std::optional<uint32_t> names = {};  // the leaf that holds their file names
 };
 
-struct ArrowLeaves {
-  std::vector<ArrowLeaf> fields;
+struct ParquetLeaves {
+  std::vector<ParquetLeaf> fields;
   std::vector<std::string> notices;  // columns that no field can hold
   uint32_t leaves = 0;               // of all columns
 };
 
 // `schema` is a struct of the columns.
-Result<ArrowLeaves> arrow_leaves(const ArrowSchema& schema);
+Result<ParquetLeaves> arrow_leaves(const ArrowSchema& schema);
 
-struct ArrowNumber {
+struct ParquetNumber {
   DType dtype;
   bool is_bool = false;  // a bit each
 };
 // Of the format strings of numbers, and of dates and times, which are counts.
-std::optional<ArrowNumber> arrow_number(std::string_view format);
+std::optional<ParquetNumber> arrow_number(std::string_view format);
 // Of string, binary, their large, fixed and view forms.
 bool arrow_is_binary(std::string_view format);
 bool arrow_is_text(std::string_view format);

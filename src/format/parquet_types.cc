@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/arrow_types.h"
+#include "format/parquet_types.h"
 
 #include <fmt/format.h>
 
@@ -55,7 +55,7 @@ class Walker {
   Status column(const ArrowSchema& schema) {
     return node(schema, {.name = std::string(name_of(schema))});
   }
-  ArrowLeaves take() { return std::move(out_); }
+  ParquetLeaves take() { return std::move(out_); }
 
  private:
   using Shape = std::vector<int64_t>;
@@ -127,7 +127,7 @@ class Walker {
     const uint32_t number = out_.leaves++;
     const ArrowSchema& values = schema.dictionary != nullptr ? *schema.dictionary : schema;
     const std::string_view format = format_of(values);
-    ArrowLeaf made{.field = {.name = name}, .leaf = number};
+    ParquetLeaf made{.field = {.name = name}, .leaf = number};
     std::string why;
     if (arrow_is_binary(format)) {
       why = bytes_field(above, format, made);
@@ -137,7 +137,7 @@ class Walker {
       why = fmt::format("of the type '{}'", format);
     }
     const bool twice = std::any_of(out_.fields.begin(), out_.fields.end(),
-                                   [&](const ArrowLeaf& f) { return f.field.name == name; });
+                                   [&](const ParquetLeaf& f) { return f.field.name == name; });
     if (why.empty() && twice) why = "there twice";
     if (why.empty())
       out_.fields.push_back(std::move(made));
@@ -146,7 +146,7 @@ class Walker {
           fmt::format("column '{}' is {}, which no field holds: left out", name, why));
   }
 
-  static std::string bytes_field(const Above& above, std::string_view format, ArrowLeaf& made) {
+  static std::string bytes_field(const Above& above, std::string_view format, ParquetLeaf& made) {
     if (above.shape.size() > 1) return "a list of lists of bytes";
     Field& field = made.field;
     field.many = !above.shape.empty();
@@ -165,7 +165,7 @@ class Walker {
     return {};
   }
 
-  static std::string number_field(const Above& above, const ArrowNumber& type, ArrowLeaf& made) {
+  static std::string number_field(const Above& above, const ParquetNumber& type, ParquetLeaf& made) {
     const Shape& shape = above.shape;
     Field& field = made.field;
     field.dtype = type.dtype;
@@ -185,31 +185,31 @@ class Walker {
     return {};
   }
 
-  ArrowLeaves out_;
+  ParquetLeaves out_;
 };
 
 }  // namespace
 
-Result<ArrowLeaves> arrow_leaves(const ArrowSchema& schema) {
+Result<ParquetLeaves> arrow_leaves(const ArrowSchema& schema) {
   if (format_of(schema) != "+s") return corrupt("the columns do not parse");
   Walker walker;
   for (int64_t i = 0; i < schema.n_children; ++i) HEADRACE_TRY(walker.column(*schema.children[i]));
   return walker.take();
 }
 
-std::optional<ArrowNumber> arrow_number(std::string_view format) {
-  if (format == "b") return ArrowNumber{DType::kU8, true};
-  if (format == "tdD" || format == "tts" || format == "ttm") return ArrowNumber{DType::kI32};
+std::optional<ParquetNumber> arrow_number(std::string_view format) {
+  if (format == "b") return ParquetNumber{DType::kU8, true};
+  if (format == "tdD" || format == "tts" || format == "ttm") return ParquetNumber{DType::kI32};
   if (format == "tdm" || format == "ttu" || format == "ttn" || format.starts_with("ts") ||
       format.starts_with("tD"))
-    return ArrowNumber{DType::kI64};
+    return ParquetNumber{DType::kI64};
   constexpr std::string_view kLetters = "cCsSiIlLefg";
   constexpr std::array<DType, 11> kTypes = {DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
                                             DType::kI32, DType::kU32, DType::kI64, DType::kU64,
                                             DType::kF16, DType::kF32, DType::kF64};
   const size_t at = format.size() == 1 ? kLetters.find(format[0]) : std::string_view::npos;
   if (at == std::string_view::npos) return {};
-  return ArrowNumber{kTypes[at]};
+  return ParquetNumber{kTypes[at]};
 }
 
 bool arrow_is_text(std::string_view format) {
