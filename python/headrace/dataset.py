@@ -15,6 +15,7 @@ from . import _core
 from .checks import path, whole
 from .errors import Unsupported, UsageError
 from .fields import Field
+from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
@@ -75,6 +76,7 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
             "options": field.options,
             "steps": field.steps,
             "packing": field.packing,
+            "many": field.many,
         }
         if field.joint:
             spec.update(joint=field.joint, leads=field.leads)
@@ -89,7 +91,7 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
 def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """How each output reaches Python: (name, "array" | "scalar" | "text" | "bytes" | "json")."""
     if fields is None:
-        kinds = {"int": "array", "float": "array", "text": "text", "json": "text"}
+        kinds = dict.fromkeys(("int", "float", "array", "npy", "tokens"), "array") | {"text": "text", "json": "text"}
         return [(name, kinds.get(kind, "bytes")) for name, kind, _ in source.schema]
     out = []
     for (name, field), spec in zip(fields.items(), specs):
@@ -102,7 +104,12 @@ def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: li
     return out
 
 
-class Dataset:
+def parsed(value: Any) -> Any:
+    """JSON, or a list of such."""
+    return [parsed(v) for v in value] if isinstance(value, list) else json.loads(value)
+
+
+class Dataset(Views):
     """Samples by number. A drop-in for ``torch.utils.data.Dataset``; can be pickled."""
 
     def __init__(
@@ -153,13 +160,13 @@ class Dataset:
         if outside.size:
             raise IndexError(f"sample {outside.flat[0]} of a data set of {len(self)}")
         numbers = np.where(numbers < 0, numbers + len(self), numbers)
-        return self._sample(int(numbers)) if numbers.ndim == 0 else self._view(numbers.tolist())
+        return self._sample(int(numbers)) if numbers.ndim == 0 else self._numbers(numbers)
 
     def _sample(self, n: int) -> dict[str, Any]:
         out = {}
         for (name, how), value in zip(self._finishes, self._core.at(n, [how for _, how in self._finishes])):
             if value is not None:
-                out[name] = json.loads(value) if how == "json" else value
+                out[name] = parsed(value) if how == "json" else value
         return out
 
     def _view(self, view: Any) -> Dataset:

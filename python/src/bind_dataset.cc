@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "arrays.h"
+#include "bind_scans.h"
 #include "convert.h"
 #include "errors.h"
 #include "format/open.h"
@@ -18,6 +20,8 @@ namespace nb = nanobind;
 
 namespace headrace::py {
 namespace {
+
+using Numbers = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 OpenOptions open_options(const std::string& index, const std::string& root, Progress& progress) {
   OpenOptions o;
@@ -67,6 +71,25 @@ nb::list schema_of(const SourceHandle& s) {
   return out;
 }
 
+// Everything that is known of the fields.
+nb::list fields_of(const SourceHandle& s) {
+  nb::list out;
+  for (const Field& f : s.source->schema()) {
+    nb::dict d;
+    d["name"] = to_str(f.name);
+    d["kind"] = to_str(kind_name(f.kind));
+    d["in_index"] = f.storage == Storage::kInline;
+    d["dtype"] = f.dtype ? to_str(dtype_name(*f.dtype)) : nb::none();
+    nb::list shape;
+    for (const int64_t n : f.shape)
+      shape.append(n == kVaries ? nb::none() : nb::object(nb::int_(n)));
+    d["shape"] = f.kind == Kind::kArray ? nb::object(nb::tuple(shape)) : nb::none();
+    d["many"] = f.many;
+    out.append(d);
+  }
+  return out;
+}
+
 nb::list strings_of(const std::vector<std::string>& list) {
   nb::list out;
   for (const std::string& s : list) out.append(to_str(s));
@@ -82,6 +105,11 @@ SourceHandle view_of(const SourceHandle& base, Result<std::shared_ptr<const Sour
 
 nb::object value_of(const SampleValue& v, const std::string& how) {
   if (!v.present) return nb::none();
+  if (v.many) {
+    nb::list out;
+    for (const SampleValue& each : v.values) out.append(value_of(each, how));
+    return out;
+  }
   if (how == "text" || how == "json") return to_str(v.bytes->bytes());
   if (how == "bytes") return to_bytes(v.bytes->bytes());
   nb::object array = to_array(v.bytes, v.dtype, v.shape, "numpy");
@@ -103,12 +131,13 @@ nb::list sample_at(const Dataset& dataset, uint64_t i, const std::vector<std::st
 }  // namespace
 
 void bind_dataset(nb::module_& m) {
-  nb::class_<SourceHandle>(m, "Source")
-      .def_prop_ro("size", [](const SourceHandle& s) { return s.source->size(); })
+  nb::class_<SourceHandle> source(m, "Source");
+  source.def_prop_ro("size", [](const SourceHandle& s) { return s.source->size(); })
       .def_prop_ro("bytes", [](const SourceHandle& s) { return s.source->blocks().bytes; })
       .def_prop_ro("blocks",
                    [](const SourceHandle& s) { return s.source->blocks().samples.size(); })
       .def_prop_ro("schema", &schema_of)
+      .def_prop_ro("fields", &fields_of)
       .def_prop_ro("fingerprint",
                    [](const SourceHandle& s) { return s.source->fingerprint().hex(); })
       .def_ro("format", &SourceHandle::format)
@@ -128,12 +157,13 @@ void bind_dataset(nb::module_& m) {
              return to_str(s.source->key(i));
            })
       .def("view",
-           [](const SourceHandle& s, std::vector<uint64_t> n) {
-             return view_of(s, make_view(s.source, std::move(n)));
+           [](const SourceHandle& s, const Numbers& n) {
+             return view_of(s, make_view(s.source, {n.data(), n.data() + n.size()}));
            })
       .def("slice", [](const SourceHandle& s, int64_t b, int64_t e, int64_t step) {
         return view_of(s, make_slice(s.source, b, e, step));
       });
+  bind_scans(source);
 
   m.def("open_source", &open_urls, nb::arg("urls"), nb::arg("index") = "", nb::arg("root") = "",
         nb::arg("progress") = nb::none());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Whether bytes are text.
 #pragma once
-
-#include <cstddef>
 
 #include "base/bytes.h"
 

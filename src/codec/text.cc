@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/text.h"
 
-#include <array>
+#include "base/utf8.h"
 
 namespace headrace {
 namespace {

@@ -78,7 +78,7 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
   for (const FileInfo& shard : shards)
     paths.push_back(shard.part.empty() ? shard.path : shard.path + '#' + shard.part);
   const std::vector<std::string> names = relative_names(paths, parts[0]->head().has_files);
-  IndexedParts made{.shards = ShardTable(opened.format),
+  IndexedParts made{.shards = ShardTable(opened.format, format->shares_units),
                     .schema = {},
                     .store = store,
                     .open_unit = format->open_unit};
@@ -187,7 +187,7 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
   HEADRACE_ASSIGN(const Format* format, find_format(opened.format));
   const bool has_files = manifest.shards.front().has_files;
   const std::vector<std::string> names = relative_names(paths, has_files);
-  IndexedParts made{.shards = ShardTable(opened.format),
+  IndexedParts made{.shards = ShardTable(opened.format, format->shares_units),
                     .schema = manifest.schema,
                     .store = store,
                     .open_unit = format->open_unit};

@@ -317,6 +317,7 @@ extern constinit const Format recordio_format{
     .sniff = sniff,
     .index = index,
     .create = make_recordio_writer,
+    .can_hold = recordio_can_hold,
     .open_unit = open_unit,
 };
 

@@ -142,6 +142,23 @@ class RecordioWriter final : public Writer {
 
 }  // namespace
 
+Status recordio_can_hold(const Schema& schema) {
+  const Field* payload = nullptr;
+  const Field* label = nullptr;
+  for (const Field& field : schema) {
+    const Field*& place = is_number(field.kind) ? label : payload;
+    if (place != nullptr)
+      return unsupported(fmt::format("a RecordIO record holds one {}: '{}', and no '{}'",
+                                     is_number(field.kind) ? "field of numbers" : "payload",
+                                     place->name, field.name));
+    place = &field;
+  }
+  if (payload == nullptr) return unsupported("a RecordIO record needs a payload; there is none");
+  if (label == nullptr)
+    return unsupported("a RecordIO record needs a label, a field of numbers; there is none");
+  return {};
+}
+
 Result<std::unique_ptr<Writer>> make_recordio_writer(ShardOutput out) {
   return std::unique_ptr<Writer>(
       std::make_unique<RecordioWriter>(std::move(out.file), std::move(out.companion)));
