@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
+#include "format/lmdb_page.h"
 #include "format/recordio_frame.h"
 #include "format/registry.h"
 #include "format/tfrecord_frame.h"
@@ -78,6 +79,34 @@ std::vector<std::byte> as_recordio(Bytes in) {
   return out;
 }
 
+// The bytes as pages of a small LMDB file: meta pages that let them through, and page numbers that
+// are right.
+std::vector<std::byte> as_lmdb(Bytes in) {
+  constexpr size_t kPage = 256;
+  const size_t pages = std::max<size_t>(1, (in.size() + kPage - 1) / kPage);
+  std::vector<std::byte> out((kLmdbMetaPages + pages) * kPage);
+  std::copy(in.begin(), in.end(), out.begin() + kLmdbMetaPages * kPage);
+  const auto number = [&in](size_t i) {
+    return in.size() > i ? static_cast<uint64_t>(in[in.size() - 1 - i]) : 0;
+  };
+  LmdbMeta meta{.last_page = pages + 1, .transaction = 1};
+  meta.free.pad = kPage;
+  meta.main = {.flags = static_cast<uint16_t>(number(0)),
+               .depth = static_cast<uint16_t>(number(1) % 4),
+               .branch_pages = pages,
+               .leaf_pages = pages,
+               .entries = number(2),
+               .root = kLmdbMetaPages + number(3) % pages};
+  for (uint64_t page = 0; page < kLmdbMetaPages + pages; ++page)
+    store_le(MutableBytes(out).subspan(page * kPage), page);
+  for (uint64_t page = 0; page < kLmdbMetaPages; ++page) {
+    store_le(MutableBytes(out).subspan(page * kPage),
+             LmdbPageHead{.number = page, .flags = kLmdbMeta});
+    store_le(MutableBytes(out).subspan(page * kPage + kLmdbPageHead), meta);
+  }
+  return out;
+}
+
 // What opens only as a whole, opened from bytes that the index never saw.
 void open_by_all(Bytes in) {
   Buffer opened;
@@ -136,6 +165,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   store->put("shard", as_tfrecord(in));
   index_by_all(store);
   store->put("shard", as_recordio(in));
+  index_by_all(store);
+  store->put("shard", as_lmdb(in));
   index_by_all(store);
   open_by_all(in);
   parse_as_part(in);

@@ -70,6 +70,15 @@ def example(features: dict[str, bytes]) -> bytes:
     return message(1, entries)
 
 
+def feature(values: list[bytes] | list[int] | list[float]) -> bytes:
+    """A Feature message: bytes, int64 or float, by what the list holds."""
+    if values and isinstance(values[0], int):
+        return message(3, message(1, b"".join(varint(int(v)) for v in values)))
+    if values and isinstance(values[0], float):
+        return message(2, message(1, struct.pack(f"<{len(values)}f", *values)))
+    return message(1, b"".join(message(1, bytes(v)) for v in values))  # type: ignore[arg-type]
+
+
 # -- MXNet's RecordIO --------------------------------------------------------------------------------
 
 RECORDIO_MAGIC = struct.pack("<I", 0xCED7230A)

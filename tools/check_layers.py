@@ -22,6 +22,7 @@ WRAPPED = {
     "spng.h": re.compile(r"codec/(png|encode_png)\.cc"),
     "zlib.h": re.compile(r"codec/png(_test)?\.cc"),
     "webp/": re.compile(r"codec/(webp|encode_webp)\.cc"),
+    "libdeflate.h": re.compile(r"base/inflate\.cc"),
     "hwy/": re.compile(r"transform/(kernels_[a-z]+\.cc|(sums|lanes)-inl\.h)"),
     "Python.h": re.compile(r"(?!)"),
     "nanobind/": re.compile(r"(?!)"),

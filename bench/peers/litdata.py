@@ -20,10 +20,12 @@ def _stored(name: str) -> dict[str, bytes]:
 class Pictures(litdata.StreamingDataset):
     def __init__(self, job: Job) -> None:
         super().__init__(job.cache, shuffle=not job.exact, drop_last=True)
+        self.stored = job.mode == "bytes"
         self.picture = Picture(job)
 
     def __getitem__(self, at: Any) -> Any:
-        return self.picture(super().__getitem__(at)["jpg"])
+        jpeg = super().__getitem__(at)["jpg"]
+        return jpeg if self.stored else self.picture(jpeg)
 
 
 def prepare(job: Job) -> None:
@@ -41,7 +43,8 @@ def prepare(job: Job) -> None:
 
 def batches(job: Job) -> Iterator[Any]:
     data = Pictures(job)
-    loader = litdata.StreamingDataLoader(data, batch_size=BATCH, num_workers=job.workers, drop_last=True)
+    options = {"collate_fn": list} if job.mode == "bytes" else {}
+    loader = litdata.StreamingDataLoader(data, batch_size=BATCH, num_workers=job.workers, drop_last=True, **options)
     while True:
         yield from loader
 

@@ -15,10 +15,12 @@ from peers.pictures import Picture
 class Pictures(StreamingDataset):
     def __init__(self, job: Job) -> None:
         super().__init__(local=job.cache, shuffle=not job.exact, batch_size=BATCH, num_canonical_nodes=1)
+        self.stored = job.mode == "bytes"
         self.picture = Picture(job)
 
     def __getitem__(self, at: Any) -> Any:
-        return self.picture(super().__getitem__(at)["jpg"])
+        jpeg = super().__getitem__(at)["jpg"]
+        return jpeg if self.stored else self.picture(jpeg)
 
 
 def prepare(job: Job) -> None:
@@ -32,7 +34,10 @@ def batches(job: Job) -> Iterator[Any]:
     from torch.utils.data import DataLoader
 
     data = Pictures(job)
-    loader = DataLoader(data, BATCH, drop_last=True, num_workers=job.workers, persistent_workers=job.workers > 0)
+    collate = list if job.mode == "bytes" else None
+    loader = DataLoader(
+        data, BATCH, drop_last=True, num_workers=job.workers, persistent_workers=job.workers > 0, collate_fn=collate
+    )
     while True:
         yield from loader
 

@@ -22,7 +22,11 @@ def batches(job: Job) -> Iterator[Any]:
     data = wds.WebDataset(job.tars(), shardshuffle=False if job.exact else 100, empty_check=False)
     if not job.exact:
         data = data.shuffle(1000)
-    data = data.to_tuple("jpg").map_tuple(Picture(job)).batched(BATCH, partial=False, collation_fn=_stack)
+    data = data.to_tuple("jpg")
+    if job.mode == "bytes":
+        data = data.batched(BATCH, partial=False, collation_fn=lambda samples: [jpeg for (jpeg,) in samples])
+    else:
+        data = data.map_tuple(Picture(job)).batched(BATCH, partial=False, collation_fn=_stack)
     loader = wds.WebLoader(data, batch_size=None, num_workers=job.workers, persistent_workers=job.workers > 0)
     while True:
         yield from loader

@@ -76,6 +76,7 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
             "options": field.options,
             "steps": field.steps,
             "packing": field.packing,
+            "many": field.many,
         }
         if field.joint:
             spec.update(joint=field.joint, leads=field.leads)
@@ -90,7 +91,7 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
 def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """How each output reaches Python: (name, "array" | "scalar" | "text" | "bytes" | "json")."""
     if fields is None:
-        kinds = {"int": "array", "float": "array", "text": "text", "json": "text"}
+        kinds = dict.fromkeys(("int", "float", "array", "npy", "tokens"), "array") | {"text": "text", "json": "text"}
         return [(name, kinds.get(kind, "bytes")) for name, kind, _ in source.schema]
     out = []
     for (name, field), spec in zip(fields.items(), specs):
@@ -101,6 +102,11 @@ def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: li
             how = "array"
         out.append((name, how))
     return out
+
+
+def parsed(value: Any) -> Any:
+    """JSON, or a list of such."""
+    return [parsed(v) for v in value] if isinstance(value, list) else json.loads(value)
 
 
 class Dataset(Views):
@@ -160,7 +166,7 @@ class Dataset(Views):
         out = {}
         for (name, how), value in zip(self._finishes, self._core.at(n, [how for _, how in self._finishes])):
             if value is not None:
-                out[name] = json.loads(value) if how == "json" else value
+                out[name] = parsed(value) if how == "json" else value
         return out
 
     def _view(self, view: Any) -> Dataset:

@@ -28,6 +28,9 @@ def spread(n: int, wanted: int) -> list[int]:
 
 
 def _length(value: Any) -> int | None:
+    if isinstance(value, list):
+        lengths = [_length(v) for v in value]
+        return None if None in lengths else sum(n for n in lengths if n is not None)
     if isinstance(value, str):
         return len(value.encode("utf-8", "surrogateescape"))
     return len(value) if isinstance(value, bytes) else None
@@ -43,7 +46,8 @@ def _pictures(pictures: hr.Dataset, name: str, numbers: list[int]) -> dict[str, 
     sizes, errors = [], []
     for i in numbers:
         try:
-            sizes.append(pictures[i][name].shape[:2])
+            value = pictures[i][name]
+            sizes += [v.shape[:2] for v in (value if isinstance(value, list) else [value])]
         except hr.Error as e:
             errors.append(str(e))
     if sizes:
@@ -54,6 +58,8 @@ def _pictures(pictures: hr.Dataset, name: str, numbers: list[int]) -> dict[str, 
 
 
 def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):
+        return {"values": len(value)}
     if isinstance(value, str):
         short = value if len(value) <= _PREVIEW else value[:_PREVIEW] + "…"
         return {"size": _length(value), "text": short.encode("utf-8", "replace").decode()}
@@ -78,6 +84,7 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
         name, kind = about["name"], about["kind"]
         values = [s[name] for s in read if name in s]
         field: dict[str, Any] = {**about, "present": len(values), "of": len(read)}
+        several = any(isinstance(v, list) for v in values)
         lengths = [n for v in values if (n := _length(v)) is not None]
         numbers = [v for v in values if isinstance(v, (int, float))]
         if lengths:
@@ -86,7 +93,7 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
             field["numbers"] = _distribution(numbers)
         if kind in _PICTURES:
             there = [i for i, s in zip(picked, read) if name in s]
-            pictures = hr.open(url, {name: hr.image(name).layout("NHWC")}, root=root, index=index)
+            pictures = hr.open(url, {name: hr.image(name, many=several).layout("NHWC")}, root=root, index=index)
             field["pictures"] = _pictures(pictures, name, there[:16])
             field["sample"] = _pictures(pictures, name, [number]) if name in dataset[number] else None
         fields.append(field)
@@ -155,6 +162,8 @@ def _shown(name: str, value: dict[str, Any], fields: list[dict[str, Any]]) -> st
         return f"{terminal.size(value['size'])}, cannot be decoded"
     if "text" in value:
         return f"{terminal.size(value['size'])}: {value['text']}"
+    if "values" in value:
+        return f"{value['values']} values"
     if "shape" in value:
         return f"{value['dtype']} {tuple(value['shape'])}"
     return str(value["value"]) if "value" in value else terminal.size(value["size"])

@@ -105,6 +105,7 @@ def doctor() -> list[tuple[str, bool, str]]:
         ("torch", 'output="torch"'),
         ("jax", 'output="jax"'),
         ("PIL", "TIFF, BMP, GIF and other pictures"),
+        ("pyarrow", "Parquet"),
         ("ml_dtypes", "bfloat16 in NumPy"),
     ):
         there = importlib.util.find_spec(name) is not None

@@ -105,6 +105,11 @@ SourceHandle view_of(const SourceHandle& base, Result<std::shared_ptr<const Sour
 
 nb::object value_of(const SampleValue& v, const std::string& how) {
   if (!v.present) return nb::none();
+  if (v.many) {
+    nb::list out;
+    for (const SampleValue& each : v.values) out.append(value_of(each, how));
+    return out;
+  }
   if (how == "text" || how == "json") return to_str(v.bytes->bytes());
   if (how == "bytes") return to_bytes(v.bytes->bytes());
   nb::object array = to_array(v.bytes, v.dtype, v.shape, "numpy");

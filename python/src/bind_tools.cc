@@ -48,6 +48,7 @@ nb::list formats() {
     d["checksum"] = f->has_checksum;
     d["end"] = f->has_end;
     d["lengths"] = f->guards_lengths;
+    d["python"] = f->needs_python;
     out.append(d);
   }
   return out;

@@ -38,7 +38,8 @@ IndexedSource::LoadedPointer IndexedSource::map_fields(PartPointer part) const {
   auto loaded = std::make_shared<Loaded>();
   const Schema& local = part->head().schema;
   for (const Field& field : parts_.schema) {
-    const auto it = std::find(local.begin(), local.end(), field);  // whatever `many` says
+    const auto it = std::find_if(local.begin(), local.end(),
+                                 [&field](const Field& mine) { return same_values(mine, field); });
     loaded->local_field.push_back(it == local.end() ? kAbsent
                                                     : static_cast<uint32_t>(it - local.begin()));
   }

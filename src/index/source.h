@@ -72,7 +72,8 @@ struct Request {
 // Samples per block, in the order of the data: what the plan is made of.
 struct Blocks {
   std::vector<uint32_t> samples;
-  uint64_t bytes = 0;  // of all samples; nominal where sizes are not known
+  uint64_t bytes = 0;   // of all samples; nominal where sizes are not known
+  bool shared = false;  // a block's samples share units that open as a whole
 };
 
 // Immutable once opened, hence thread-safe (parts may be loaded behind a lock).

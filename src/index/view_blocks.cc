@@ -78,6 +78,7 @@ class Follower {
 
 ViewBlocks cut_view(const Blocks& base, uint64_t base_size, std::span<const uint64_t> samples) {
   ViewBlocks out;
+  out.blocks.shared = base.shared;
   const uint64_t size = samples.size();
   if (size == 0 || base_size == 0) return out;
   const auto filled = static_cast<uint64_t>(

@@ -48,7 +48,8 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
   const Blocks& blocks = s.source->blocks();
   HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(blocks.samples));
   return PlanSource{s.name, s.source->fingerprint().hex(),
-                    std::make_shared<const BlockTree>(std::move(tree)), blocks.bytes};
+                    std::make_shared<const BlockTree>(std::move(tree)), blocks.bytes,
+                    blocks.shared};
 }
 
 // Enough batches to keep every thread busy while the consumer takes one.

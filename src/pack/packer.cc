@@ -192,16 +192,27 @@ std::vector<Packer::Wish> Packer::wishes_of(const Wave& wave) {
   std::vector<Wish> wishes;
   wishes.reserve(wave.end() - wave.begin());
   for (size_t j = job_of(wave.begin()); j < jobs_.size() && jobs_[j].begin < wave.end(); ++j) {
+    if (format_.sorts_keys && jobs_[j].sorted.empty()) sort_job(jobs_[j]);
     const uint64_t end = std::min(job_end(j), wave.end());
     for (uint64_t place = std::max(jobs_[j].begin, wave.begin()); place < end; ++place) {
-      const uint64_t p = layout_.begin(jobs_[j].shard) + (place - jobs_[j].begin);
-      wishes.push_back({layout_.keep_order ? p : order_.at(p), place});
+      const uint64_t at = place - jobs_[j].begin;
+      const uint64_t p = layout_.begin(jobs_[j].shard) + at;
+      wishes.push_back({format_.sorts_keys ? jobs_[j].sorted[at] : sample_at(p), place});
     }
   }
-  if (!layout_.keep_order)
+  if (!layout_.keep_order || format_.sorts_keys)
     std::sort(wishes.begin(), wishes.end(),
               [](const Wish& a, const Wish& b) { return a.sample < b.sample; });
   return wishes;
+}
+
+void Packer::sort_job(Job& job) const {
+  // With the dot that follows a key in the name of an entry: "a-b.jpg" lies before "a.jpg".
+  std::vector<std::pair<std::string, uint64_t>> keyed;
+  for (uint64_t p = layout_.begin(job.shard); p < layout_.begin(job.shard + 1); ++p)
+    keyed.emplace_back(source_.key(sample_at(p)) + '.', sample_at(p));
+  std::sort(keyed.begin(), keyed.end());
+  for (const auto& [key, sample] : keyed) job.sorted.push_back(sample);
 }
 
 size_t Packer::job_of(uint64_t place) const {

@@ -37,6 +37,7 @@ class Packer {
     uint64_t shard = 0;
     uint64_t begin = 0;  // place of its first sample
     std::unique_ptr<ShardWriter> writer = {};
+    std::vector<uint64_t> sorted = {};  // its samples by key, where the format wants them so
   };
   // A sample of the source, and its place among all that are to be written.
   struct Wish {
@@ -56,6 +57,9 @@ class Packer {
   Status write_all(Journal& journal);
   std::unique_ptr<Wave> next_wave(uint64_t begin) const;
   std::vector<Wish> wishes_of(const Wave& wave);
+  // The sample of the source at a place of the layout.
+  uint64_t sample_at(uint64_t p) const { return layout_.keep_order ? p : order_.at(p); }
+  void sort_job(Job& job) const;
   size_t job_of(uint64_t place) const;
   uint64_t job_end(size_t job) const {
     return job + 1 < jobs_.size() ? jobs_[job + 1].begin : to_write_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/have.h"
 #if HEADRACE_HAVE_JPEG
 #include <gtest/gtest.h>
 

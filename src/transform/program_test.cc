@@ -79,7 +79,7 @@ TEST(ProgramTest, OptionsAreChecked) {
 
 TEST(ProgramTest, OtherFieldsTakeNoSteps) {
   FieldSpec spec{.name = "label", .what = "scalar", .steps = {step("resize")}};
-  EXPECT_EQ(error(spec), "field 'label', step 1 resize: steps follow an image, not scalar");
+  EXPECT_EQ(error(spec), "field 'label', step 1 resize: a scalar takes dtype=, and no steps");
   spec.steps.clear();
   spec.what = "sound";
   EXPECT_EQ(error(spec),

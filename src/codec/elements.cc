@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/elements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/half.h"
+
+namespace headrace {
+namespace {
+
+template <typename T>
+struct Plain {
+  using Value = T;
+  static constexpr size_t kBytes = sizeof(T);
+  static T load(Bytes at) { return load_le<T>(at); }
+  static void store(MutableBytes at, T v) { store_le(at, v); }
+};
+
+// Two bytes that are computed with as float.
+template <float (*kFrom)(uint16_t), uint16_t (*kTo)(float), uint16_t kNan>
+struct Short {
+  using Value = float;
+  static constexpr size_t kBytes = 2;
+  static float load(Bytes at) { return kFrom(load_le<uint16_t>(at)); }
+  static void store(MutableBytes at, float v) { store_le(at, std::isnan(v) ? kNan : kTo(v)); }
+};
+using Half = Short<from_f16, to_f16, 0x7e00>;
+using BrainFloat = Short<from_bf16, to_bf16, 0x7fc0>;
+
+template <std::integral To, std::integral From>
+bool holds(From v) {
+  return std::in_range<To>(v);
+}
+
+template <std::integral To, std::floating_point From>
+bool holds(From v) {
+  // 2^63 itself is a number of From and too large; NaN fails every comparison.
+  const From low = static_cast<From>(std::numeric_limits<To>::min());
+  const From high = std::ldexp(From{1}, std::numeric_limits<To>::digits);
+  return v >= low && v < high && v == std::floor(v);
+}
+
+template <typename From, typename To>
+Status convert(Bytes from, MutableBytes to) {
+  const size_t count = from.size() / From::kBytes;
+  for (size_t i = 0; i < count; ++i) {
+    const auto v = From::load(from.subspan(i * From::kBytes));
+    if constexpr (std::integral<typename To::Value>) {
+      if (!holds<typename To::Value>(v))
+        return corrupt("element " + std::to_string(i) + " is " + std::to_string(v) +
+                       ", which the type asked for cannot hold")
+            .at(i * From::kBytes);
+    }
+    To::store(to.subspan(i * To::kBytes), static_cast<typename To::Value>(v));
+  }
+  return {};
+}
+
+// Calls f with the traits of a type.
+template <typename F>
+Status with_type(DType dtype, F f) {
+  switch (dtype) {
+    case DType::kU8:
+      return f(Plain<uint8_t>());
+    case DType::kI8:
+      return f(Plain<int8_t>());
+    case DType::kU16:
+      return f(Plain<uint16_t>());
+    case DType::kI16:
+      return f(Plain<int16_t>());
+    case DType::kU32:
+      return f(Plain<uint32_t>());
+    case DType::kI32:
+      return f(Plain<int32_t>());
+    case DType::kU64:
+      return f(Plain<uint64_t>());
+    case DType::kI64:
+      return f(Plain<int64_t>());
+    case DType::kF16:
+      return f(Half());
+    case DType::kBF16:
+      return f(BrainFloat());
+    case DType::kF32:
+      return f(Plain<float>());
+    case DType::kF64:
+      return f(Plain<double>());
+  }
+  return internal("an unknown type");
+}
+
+void swap_bytes(MutableBytes elements, size_t size) {
+  for (size_t i = 0; i < elements.size(); i += size)
+    std::reverse(elements.begin() + static_cast<ptrdiff_t>(i),
+                 elements.begin() + static_cast<ptrdiff_t>(i + size));
+}
+
+// First axis fastest becomes last axis fastest: walks the result and counts where it comes from.
+void copy_from_fortran(Bytes from, std::span<const int64_t> shape, size_t size, MutableBytes to) {
+  std::vector<uint64_t> step(shape.size());  // bytes to the next element of each axis
+  uint64_t stride = size;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    step[a] = stride;
+    stride *= static_cast<uint64_t>(shape[a]);
+  }
+  std::vector<int64_t> at(shape.size(), 0);
+  uint64_t source = 0;
+  for (size_t begin = 0; begin < to.size(); begin += size) {
+    std::memcpy(to.data() + begin, from.data() + source, size);
+    for (size_t a = shape.size(); a-- > 0;) {
+      source += step[a];
+      if (++at[a] < shape[a]) break;
+      source -= step[a] * static_cast<uint64_t>(shape[a]);
+      at[a] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Status convert_elements(Bytes from, DType from_type, MutableBytes to, DType to_type) {
+  if (to.size() / size_of(to_type) != from.size() / size_of(from_type))
+    return internal("no room for the elements");
+  if (from_type == to_type) {
+    if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    return {};
+  }
+  return with_type(from_type, [&](auto source) {
+    return with_type(to_type, [&](auto target) {
+      return convert<decltype(source), decltype(target)>(from, to);
+    });
+  });
+}
+
+Status check_npy_data(const NpyHeader& header, Bytes file) {
+  const uint64_t there = file.size() - std::min<uint64_t>(file.size(), header.data_begin);
+  if (there == header.data_bytes) return {};
+  return corrupt(".npy: the header says " + std::to_string(header.data_bytes) +
+                 " bytes of elements, there are " + std::to_string(there))
+      .at(file.size());
+}
+
+bool is_plain(const NpyHeader& header) {
+  return (!header.fortran_order || header.shape.size() < 2) &&
+         (!header.big_endian || size_of(header.dtype) == 1);
+}
+
+void copy_npy_data(const NpyHeader& header, Bytes file, MutableBytes to) {
+  const Bytes from = file.subspan(header.data_begin);
+  if (from.empty()) return;
+  if (header.fortran_order && header.shape.size() > 1)
+    copy_from_fortran(from, header.shape, size_of(header.dtype), to);
+  else
+    std::memcpy(to.data(), from.data(), from.size());
+  if (header.big_endian) swap_bytes(to, size_of(header.dtype));
+}
+
+}  // namespace headrace
