@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "format/lmdb_page.h"
+#include "format/megatron_index.h"
 #include "format/recordio_frame.h"
 #include "format/registry.h"
 #include "format/tfrecord_frame.h"
@@ -107,6 +108,21 @@ std::vector<std::byte> as_lmdb(Bytes in) {
   return out;
 }
 
+// The bytes as the arrays of a Megatron index, whose counts are right; the tokens are "shard.bin".
+std::vector<std::byte> as_megatron(Bytes in) {
+  const uint64_t sequences = in.empty() ? 0 : std::min<uint64_t>(in.size() / 24, 64);
+  const uint64_t documents = (in.size() - 12 * sequences) / 8;
+  std::vector<std::byte> out(kMmapHead);
+  std::copy_n(as_bytes(kMmapMagic).begin(), kMmapMagic.size(), out.begin());
+  store_le(MutableBytes(out).subspan(9), kMegatronVersion);
+  store_le(MutableBytes(out).subspan(17), uint8_t{8});
+  store_le(MutableBytes(out).subspan(18), sequences);
+  store_le(MutableBytes(out).subspan(26), documents);
+  const Bytes arrays = in.first(12 * sequences + 8 * documents);
+  out.insert(out.end(), arrays.begin(), arrays.end());
+  return out;
+}
+
 // What opens only as a whole, opened from bytes that the index never saw.
 void open_by_all(Bytes in) {
   Buffer opened;
@@ -167,6 +183,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   store->put("shard", as_recordio(in));
   index_by_all(store);
   store->put("shard", as_lmdb(in));
+  index_by_all(store);
+  store->put("shard.bin", std::vector<std::byte>(4096));
+  store->put("shard", as_megatron(in));
   index_by_all(store);
   open_by_all(in);
   parse_as_part(in);
