@@ -30,7 +30,8 @@ def by_layout(path: pathlib.Path) -> list[tuple[bytes, list[float]]]:
 
 @dali.pipeline_def(batch_size=1, num_threads=1, device_id=None)  # type: ignore[untyped-decorator,unused-ignore]
 def reader(path: pathlib.Path) -> object:
-    return fn.readers.mxnet(path=[str(path)], index_path=[str(path.with_suffix(".idx"))])
+    payload, labels = fn.readers.mxnet(path=[str(path)], index_path=[str(path.with_suffix(".idx"))])
+    return payload, labels
 
 
 def by_dali(path: pathlib.Path, count: int) -> list[tuple[bytes, list[float]]]:
