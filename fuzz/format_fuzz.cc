@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "format/lmdb_page.h"
+#include "format/megatron_index.h"
 #include "format/recordio_frame.h"
 #include "format/registry.h"
 #include "format/tfrecord_frame.h"
@@ -104,6 +105,21 @@ std::vector<std::byte> as_lmdb(Bytes in) {
              LmdbPageHead{.number = page, .flags = kLmdbMeta});
     store_le(MutableBytes(out).subspan(page * kPage + kLmdbPageHead), meta);
   }
+  return out;
+}
+
+// The bytes as the arrays of a Megatron index, whose counts are right; the tokens are "shard.bin".
+std::vector<std::byte> as_megatron(Bytes in) {
+  const uint64_t sequences = in.empty() ? 0 : std::min<uint64_t>(in.size() / 24, 64);
+  const uint64_t documents = (in.size() - 12 * sequences) / 8;
+  std::vector<std::byte> out(kMmapHead);
+  std::copy_n(as_bytes(kMmapMagic).begin(), kMmapMagic.size(), out.begin());
+  store_le(MutableBytes(out).subspan(9), kMegatronVersion);
+  store_le(MutableBytes(out).subspan(17), uint8_t{8});
+  store_le(MutableBytes(out).subspan(18), sequences);
+  store_le(MutableBytes(out).subspan(26), documents);
+  const Bytes arrays = in.first(12 * sequences + 8 * documents);
+  out.insert(out.end(), arrays.begin(), arrays.end());
   return out;
 }
 
@@ -231,6 +247,7 @@ void index_by(std::string_view name, std::vector<std::byte> bytes) {
   if (!format.ok()) return;
   const auto store = std::make_shared<MemoryStore>();
   store->put("shard", std::move(bytes));
+  store->put("shard.bin", std::vector<std::byte>(4096));  // the tokens of a Megatron index
   const Result<PartPointer> part = format.value()->index({*store, store->stat("shard").value()});
   if (part.ok()) read_all(*part.value());
 }
@@ -292,6 +309,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   index_by("tfrecord", as_tfrecord(in));
   index_by("recordio", as_recordio(in));
   index_by("lmdb", as_lmdb(in));
+  index_by("megatron", as_megatron(in));
   index_by("squashfs", as_squashfs(in));
   index_by("beton", as_beton(in));
   index_by("arrow", as_arrow(in));
