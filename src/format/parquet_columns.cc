@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/half.h"
-#include "format/parquet_types.h"
 #include "format/inline_number.h"
+#include "format/parquet_types.h"
 
 namespace headrace {
 namespace {
