@@ -53,8 +53,8 @@ def canonical(sample: dict[str, Any]) -> Sample:
     for value in (v for field in sample.values() for v in values_of(field)):
         if isinstance(value, (bytes, np.ndarray)) and bytes(value).startswith(b"\xff\xd8"):
             picture = bytes(value)
-        elif isinstance(value, numbers.Number):
-            label = float(value)  # type: ignore[arg-type]
+        elif isinstance(value, numbers.Number) or (isinstance(value, bytes) and re.fullmatch(rb"\d+(\.0)?", value)):
+            label = float(value)  # type: ignore[arg-type]  # a tar has digits, and knows only a .cls to be a number
         elif isinstance(value, (str, bytes)) and (value if isinstance(value, bytes) else value.encode()).startswith(b"caption"):
             caption = value if isinstance(value, str) else value.decode()
     return picture, label, caption

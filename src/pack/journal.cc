@@ -141,6 +141,8 @@ Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::stri
                                base_name(record), plan.hex()))
         .in_file(folder);
   journal.finished_ = base_name(record) == kPackManifest;
+  // A run that was killed between its last two steps left both.
+  if (journal.finished_) ::unlink((folder + '/' + std::string(kUnfinishedName)).c_str());
   for (const FileInfo& entry : entries)
     if (is_temporary_name(base_name(entry.path))) ::unlink(entry.path.c_str());
   journal.read_lines(text);

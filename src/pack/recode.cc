@@ -15,14 +15,18 @@ namespace {
 constexpr int kQuality = 90;
 constexpr int kMostSide = 65535;  // JPEG's
 
-PixelMode mode_of(int channels) {
-  if (channels == 1) return PixelMode::kGray;
-  return channels == 2 ? PixelMode::kRgba : PixelMode::kRgb;
-}
-
 // Four channels are alpha, but for a JPEG, where they are CMYK.
 PixelMode mode_of(const ImageInfo& info, bool is_jpeg) {
-  return info.channels == 4 && !is_jpeg ? PixelMode::kRgba : mode_of(info.channels);
+  if (info.channels == 1) return PixelMode::kGray;
+  const bool has_alpha = info.channels == 2 || (info.channels == 4 && !is_jpeg);
+  return has_alpha ? PixelMode::kRgba : PixelMode::kRgb;
+}
+
+// What it was, or what can hold it: pictures of other kinds are read too.
+std::string_view encoder_for(std::string_view codec, PixelMode mode) {
+  for (const ImageEncoder* encoder : all_image_encoders())
+    if (encoder->name == codec) return codec;
+  return mode == PixelMode::kRgba ? "png" : "jpeg";
 }
 
 // The longer side at most `side`, the other in proportion, to the nearest.
@@ -38,13 +42,12 @@ Size fitted(Size size, int side) {
 // Decodes into memory, through the resampler where the picture is too large.
 class FitSink final : public ImageSink {
  public:
-  FitSink(int max_side, bool is_jpeg, Resampler& resampler, Buffer& pixels)
-      : max_side_(max_side), is_jpeg_(is_jpeg), resampler_(resampler), pixels_(pixels) {}
+  FitSink(int max_side, PixelMode as, Resampler& resampler, Buffer& pixels)
+      : mode(as), max_side_(max_side), resampler_(resampler), pixels_(pixels) {}
 
   Result<ImageRequest> begin(const ImageInfo& info) override {
     const Size source{info.width, info.height};
     size = fitted(source, max_side_);
-    mode = mode_of(info, is_jpeg_);
     const int channels = channels_of(mode);
     pixels_.resize(static_cast<size_t>(size.width) * static_cast<size_t>(size.height) *
                    static_cast<size_t>(channels));
@@ -61,11 +64,10 @@ class FitSink final : public ImageSink {
   }
 
   Size size;
-  PixelMode mode = PixelMode::kRgb;
+  const PixelMode mode;
 
  private:
   const int max_side_;
-  const bool is_jpeg_;
   Resampler& resampler_;
   Buffer& pixels_;
 };
@@ -122,13 +124,14 @@ Status recode(const RecodeOptions& options, Bytes picture, std::vector<std::byte
     return {};
   }
   Scratch& scratch = this_thread();
-  FitSink sink(options.max_side, is_jpeg, scratch.resampler, scratch.pixels);
+  FitSink sink(options.max_side, mode_of(info, is_jpeg), scratch.resampler, scratch.pixels);
   HEADRACE_TRY(decode_image(picture, {.orient = true}, sink));
   if (options.raw) {
     append_npy(sink, scratch.pixels.bytes(), out);
     return {};
   }
-  HEADRACE_ASSIGN(const ImageEncoder* encoder, find_image_encoder(codec->name));
+  HEADRACE_ASSIGN(const ImageEncoder* encoder,
+                  find_image_encoder(encoder_for(codec->name, sink.mode)));
   const Picture pixels{.pixels = reinterpret_cast<const uint8_t*>(scratch.pixels.data()),
                        .width = sink.size.width,
                        .height = sink.size.height,

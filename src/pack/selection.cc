@@ -2,6 +2,7 @@
 #include "pack/selection.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -106,14 +107,19 @@ Status check_holds(const Format& format, const Schema& schema) {
   if (format.can_hold == nullptr) return {};
   const Status refused = format.can_hold(schema);
   if (refused.ok()) return {};
-  // Which field it is, is known by leaving each out in turn.
-  for (size_t f = schema.size(); f-- > 0;) {
-    Schema without = schema;
-    without.erase(without.begin() + static_cast<std::ptrdiff_t>(f));
-    if (!without.empty() && format.can_hold(without).ok())
-      return Status(refused.code(), fmt::format("{}; leave it out with --drop {}",
-                                                refused.message(), schema[f].name));
-  }
+  // Which fields it can be without is known by leaving each out in turn; pictures last, because
+  // they are what most data sets are about.
+  std::vector<std::string> drops;
+  for (const bool pictures : {false, true})
+    for (size_t f = 0; f < schema.size(); ++f) {
+      Schema without = schema;
+      without.erase(without.begin() + static_cast<std::ptrdiff_t>(f));
+      if (is_picture(schema[f].kind) == pictures && format.can_hold(without).ok())
+        drops.push_back("--drop " + schema[f].name);
+    }
+  if (!drops.empty())
+    return Status(refused.code(),
+                  fmt::format("{}; pack with {}", refused.message(), fmt::join(drops, " or ")));
   return refused;
 }
 
