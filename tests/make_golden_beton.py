@@ -31,7 +31,11 @@ from ffcv.writer import DatasetWriter  # type: ignore[import-not-found,unused-ig
 
 COUNT = 11
 HEIGHT, WIDTH = 12, 20
-MODES = {"jpg": {"write_mode": "jpg"}, "raw": {"write_mode": "raw"}, "mixed": {"write_mode": "proportion", "compress_probability": 0.5}}
+MODES = {
+    "jpg": {"write_mode": "jpg"},
+    "raw": {"write_mode": "raw"},
+    "mixed": {"write_mode": "proportion", "compress_probability": 0.5},
+}
 
 
 def picture(i: int) -> np.ndarray[Any, Any]:

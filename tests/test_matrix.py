@@ -121,7 +121,9 @@ def test_any_to_any(packed: dict[str, Any], tmp_path: pathlib.Path, first: str, 
     folder, wanted = packed[first]
     source = hr.open(folder)
     names = {f["name"]: f["kind"] for f in source._source.fields}
-    dropped = [{"int": "cls", "float": "cls", "text": "caption"}.get(names[n], "caption") for n in pack(source, tmp_path / "b", second)]
+    dropped = [
+        {"int": "cls", "float": "cls", "text": "caption"}.get(names[n], "caption") for n in pack(source, tmp_path / "b", second)
+    ]
     have = contents(hr.open(tmp_path / "b"))
     should = expected(wanted, dropped)
     assert sorted(have.values(), key=repr) == sorted(should.values(), key=repr)

@@ -133,7 +133,12 @@ def test_what_it_is_is_told_by_its_bytes_and_it_packs_into_others(tree: pathlib.
 def test_other_versions_and_lzo_are_refused_by_name(tree: pathlib.Path, tmp_path: pathlib.Path) -> None:
     image = make_image(tree, tmp_path / "x.sqfs")
     whole = image.read_bytes()
-    for place, value, text in ((20, 3, "packed with lzo"), (20, 2, "packed with lzma"), (20, 9, "no way of packing"), (28, 3, "3.0")):
+    for place, value, text in (
+        (20, 3, "packed with lzo"),
+        (20, 2, "packed with lzma"),
+        (20, 9, "no way of packing"),
+        (28, 3, "3.0"),
+    ):
         image.write_bytes(whole[:place] + struct.pack("<H", value) + whole[place + 2 :])
         with pytest.raises(hr.Error, match=text):
             hr.open(image)

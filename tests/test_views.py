@@ -63,7 +63,7 @@ EXPRESSIONS = {
     "not (width < 10 or width > 20)": (_W >= 10) & (_W <= 20),
     "not not width < 10": _W < 10,
     "width < 0 or width > 20 and source == 'web'": (_W < 0) | ((_W > 20) & (_SRC == "web")),
-    "(width < 0 or width > 20) and source == \"web\"": ((_W < 0) | (_W > 20)) & (_SRC == "web"),
+    '(width < 0 or width > 20) and source == "web"': ((_W < 0) | (_W > 20)) & (_SRC == "web"),
     "source in ['scan', 'Zürich']": _SRC != "web",
     "source != 'web'": _SRC != "web",
     "`source` < 'web'": _SRC != "web",
@@ -110,7 +110,9 @@ def test_an_expression_picks_what_numpy_picks(table: hr.Dataset, expression: str
     ],
     ids=lambda v: str(v)[:30],
 )
-def test_a_bad_expression_is_named_with_its_position(table: hr.Dataset, expression: str, position: int | None, words: str) -> None:
+def test_a_bad_expression_is_named_with_its_position(
+    table: hr.Dataset, expression: str, position: int | None, words: str
+) -> None:
     with pytest.raises(hr.UsageError, match=words) as error:
         table.where(expression)
     assert position is None or f"position {position}:" in str(error.value)
