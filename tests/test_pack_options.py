@@ -255,7 +255,7 @@ def test_verify_finds_a_changed_byte_that_no_decoder_notices(data: Data, tmp_pat
     assert headrace("verify", tmp_path / "out").returncode == 0
     shard = tmp_path / "out/shard-000001.tar"
     content = bytearray(shard.read_bytes())
-    at = content.index("caption of".encode())
+    at = content.index(b"caption of")
     content[at] ^= 0x20
     stat = shard.stat()
     shard.write_bytes(content)

@@ -124,7 +124,7 @@ def test_unknown_fields_are_named_with_the_nearest(table: hr.Dataset) -> None:
 
 
 def test_pictures_cannot_be_compared(data: Data) -> None:
-    with pytest.raises(hr.UsageError, match="jpg.*jpeg"):
+    with pytest.raises(hr.UsageError, match=r"jpg.*jpeg"):
         hr.open(data.folder).where("jpg == 3")
 
 
@@ -285,7 +285,7 @@ VIEWS = {
     "where": lambda ds: ds.where("cls >= 30 and cls < 190"),
     "sparse": lambda ds: ds.where(lambda s: s["cls"] % 7 == 0, ["cls"]),
     "split": lambda ds: ds.split(train=0.8)["train"],
-    "repeat": lambda ds: ds.repeat({n: 4 for n in range(50)}, "cls"),
+    "repeat": lambda ds: ds.repeat(dict.fromkeys(range(50), 4), "cls"),
     "shuffled": lambda ds: ds[np.random.default_rng(0).permutation(len(ds))],
 }
 
