@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "format/lmdb_page.h"
+#include "format/megatron_index.h"
 #include "format/recordio_frame.h"
 #include "format/registry.h"
 #include "format/tfrecord_frame.h"
@@ -107,6 +108,21 @@ std::vector<std::byte> as_lmdb(Bytes in) {
   return out;
 }
 
+// The bytes as the arrays of a Megatron index, whose counts are right; the tokens are "shard.bin".
+std::vector<std::byte> as_megatron(Bytes in) {
+  const uint64_t sequences = in.empty() ? 0 : std::min<uint64_t>(in.size() / 24, 64);
+  const uint64_t documents = (in.size() - 12 * sequences) / 8;
+  std::vector<std::byte> out(kMmapHead);
+  std::copy_n(as_bytes(kMmapMagic).begin(), kMmapMagic.size(), out.begin());
+  store_le(MutableBytes(out).subspan(9), kMegatronVersion);
+  store_le(MutableBytes(out).subspan(17), uint8_t{8});
+  store_le(MutableBytes(out).subspan(18), sequences);
+  store_le(MutableBytes(out).subspan(26), documents);
+  const Bytes arrays = in.first(12 * sequences + 8 * documents);
+  out.insert(out.end(), arrays.begin(), arrays.end());
+  return out;
+}
+
 // The bytes as the tables of an image, half of them inodes, half listings, in plain blocks.
 std::vector<std::byte> as_squashfs(Bytes in) {
   std::vector<std::byte> out(96);
@@ -190,12 +206,48 @@ std::vector<std::byte> as_arrow(Bytes in) {
   return out;
 }
 
+// The bytes as an MDS shard of two samples with columns of every sort.
+std::vector<std::byte> as_mds(Bytes in) {
+  const std::string config =
+      R"({"column_encodings": ["str", "ndarray", "list[pil]", "jpeg_array", "int32", "ndarray:uint16"],)"
+      R"("column_names": ["a", "b", "c", "d", "e", "f"], "column_sizes": [null, null, null, null, 4, null],)"
+      R"("format": "mds", "version": 2})";
+  std::vector<std::byte> out(16);
+  store_le(MutableBytes(out), uint32_t{2});
+  const Bytes text = as_bytes(config);
+  out.insert(out.end(), text.begin(), text.end());
+  store_le(MutableBytes(out).subspan(4), static_cast<uint32_t>(out.size()));
+  store_le(MutableBytes(out).subspan(8), static_cast<uint32_t>(out.size() + in.size() / 2));
+  store_le(MutableBytes(out).subspan(12), static_cast<uint32_t>(out.size() + in.size()));
+  out.insert(out.end(), in.begin(), in.end());
+  return out;
+}
+
+// The bytes as the one item of a chunk, and the index that says what is in it.
+std::vector<std::byte> as_litdata(Bytes in, MemoryStore& store) {
+  std::vector<std::byte> out(12);
+  store_le(MutableBytes(out), uint32_t{1});
+  store_le(MutableBytes(out).subspan(4), uint32_t{12});
+  out.insert(out.end(), in.begin(), in.end());
+  store_le(MutableBytes(out).subspan(8), static_cast<uint32_t>(out.size()));
+  const std::string leaf = R"({\"type\": null, \"context\": null, \"children_spec\": []})";
+  store.put("index.json",
+            R"({"chunks": [{"filename": "shard", "chunk_size": 1, "chunk_bytes": )" +
+                std::to_string(out.size()) +
+                R"(}], "config": {"data_format": ["tensor", "numpy", "pil", "jpeg_array"], )"
+                R"("data_spec": "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", )"
+                R"(\"children_spec\": [)" +
+                leaf + "," + leaf + "," + leaf + "," + leaf + R"(]}]"}})");
+  return out;
+}
+
 // Through one format, which the bytes were made up for.
 void index_by(std::string_view name, std::vector<std::byte> bytes) {
   const Result<const Format*> format = find_format(name);
   if (!format.ok()) return;
   const auto store = std::make_shared<MemoryStore>();
   store->put("shard", std::move(bytes));
+  store->put("shard.bin", std::vector<std::byte>(4096));  // the tokens of a Megatron index
   const Result<PartPointer> part = format.value()->index({*store, store->stat("shard").value()});
   if (part.ok()) read_all(*part.value());
 }
@@ -257,9 +309,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   index_by("tfrecord", as_tfrecord(in));
   index_by("recordio", as_recordio(in));
   index_by("lmdb", as_lmdb(in));
+  index_by("megatron", as_megatron(in));
   index_by("squashfs", as_squashfs(in));
   index_by("beton", as_beton(in));
   index_by("arrow", as_arrow(in));
+  index_by("mds", as_mds(in));
+  store->put("shard", as_litdata(in, *store));
+  index_by_all(store);
+  // The bytes as the description beside a shard.
+  store->put("index.json", std::vector<std::byte>(in.begin(), in.end()));
+  index_by_all(store);
   open_by_all(in);
   parse_as_part(in);
   parse_as_head(in);

@@ -241,7 +241,7 @@ CASES: dict[str, list[Case]] = {
         Case("a file of no known format", USAGE, lambda p: hr.open(p.write("x.bin", b"\0\1\2\3" * 300)), "`headrace formats` lists what is read"),
         Case("shards of two formats", USAGE, lambda p: hr.open([p["train-0.tar"], p["photos"]]), "open them apart, and blend them"),
         Case("more than 1,000 shards without an index", USAGE, many_shards, "run the command that is named, once"),
-        Case("`in_memory=True`", UNSUPPORTED, lambda p: hr.open(p["photos"], in_memory=True), "leave it out"),
+        Case('`in_memory="decoded"`', USAGE, lambda p: hr.open(p["photos"], in_memory="decoded"), "say True or False: files are held, not pixels"),
     ],
     "Indexes": [
         Case("an index place that cannot be written", STORAGE, lambda p: hr.build_index(p["train-0.tar"], p.write("file", b"").parent / "file/index"), "name a folder that can be made and written"),

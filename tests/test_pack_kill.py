@@ -82,7 +82,7 @@ def kill_many(source: hr.Dataset, root: pathlib.Path, name: str, kills: int) -> 
                 seconds *= 0.8  # it was over: come earlier
                 continue
             middle += 1
-            with pytest.raises(hr.Error, match="not finished|unfinished"):
+            with pytest.raises(hr.Error, match=r"not finished|unfinished"):
                 hr.open(folder)
             traces += any(p.name.startswith("shard-") or p.name.endswith(".hrtmp") for p in folder.iterdir())
         hr.pack(source, folder, **options)

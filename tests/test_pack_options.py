@@ -98,7 +98,16 @@ def test_raw_pictures_are_the_pixels(pictures: pathlib.Path, tmp_path: pathlib.P
 
 
 def test_raw_pictures_made_smaller_are_pillows(pictures: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    hr.pack(pictures, tmp_path / "out", shards=1, keep_order=True, raw=True, max_side=50, fields=["jpg"], rename={"picture.npy": "jpg"})
+    hr.pack(
+        pictures,
+        tmp_path / "out",
+        shards=1,
+        keep_order=True,
+        raw=True,
+        max_side=50,
+        fields=["jpg"],
+        rename={"picture.npy": "jpg"},
+    )
     for size, before, after in zip(SIZES, samples(pictures), samples(tmp_path / "out")):
         value = after["picture.npy"]
         array = np.load(io.BytesIO(value)) if isinstance(value, bytes) else np.asarray(value)
@@ -246,7 +255,7 @@ def test_verify_finds_a_changed_byte_that_no_decoder_notices(data: Data, tmp_pat
     assert headrace("verify", tmp_path / "out").returncode == 0
     shard = tmp_path / "out/shard-000001.tar"
     content = bytearray(shard.read_bytes())
-    at = content.index("caption of".encode())
+    at = content.index(b"caption of")
     content[at] ^= 0x20
     stat = shard.stat()
     shard.write_bytes(content)

@@ -63,7 +63,7 @@ EXPRESSIONS = {
     "not (width < 10 or width > 20)": (_W >= 10) & (_W <= 20),
     "not not width < 10": _W < 10,
     "width < 0 or width > 20 and source == 'web'": (_W < 0) | ((_W > 20) & (_SRC == "web")),
-    "(width < 0 or width > 20) and source == \"web\"": ((_W < 0) | (_W > 20)) & (_SRC == "web"),
+    '(width < 0 or width > 20) and source == "web"': ((_W < 0) | (_W > 20)) & (_SRC == "web"),
     "source in ['scan', 'Zürich']": _SRC != "web",
     "source != 'web'": _SRC != "web",
     "`source` < 'web'": _SRC != "web",
@@ -110,7 +110,9 @@ def test_an_expression_picks_what_numpy_picks(table: hr.Dataset, expression: str
     ],
     ids=lambda v: str(v)[:30],
 )
-def test_a_bad_expression_is_named_with_its_position(table: hr.Dataset, expression: str, position: int | None, words: str) -> None:
+def test_a_bad_expression_is_named_with_its_position(
+    table: hr.Dataset, expression: str, position: int | None, words: str
+) -> None:
     with pytest.raises(hr.UsageError, match=words) as error:
         table.where(expression)
     assert position is None or f"position {position}:" in str(error.value)
@@ -122,7 +124,7 @@ def test_unknown_fields_are_named_with_the_nearest(table: hr.Dataset) -> None:
 
 
 def test_pictures_cannot_be_compared(data: Data) -> None:
-    with pytest.raises(hr.UsageError, match="jpg.*jpeg"):
+    with pytest.raises(hr.UsageError, match=r"jpg.*jpeg"):
         hr.open(data.folder).where("jpg == 3")
 
 
@@ -283,7 +285,7 @@ VIEWS = {
     "where": lambda ds: ds.where("cls >= 30 and cls < 190"),
     "sparse": lambda ds: ds.where(lambda s: s["cls"] % 7 == 0, ["cls"]),
     "split": lambda ds: ds.split(train=0.8)["train"],
-    "repeat": lambda ds: ds.repeat({n: 4 for n in range(50)}, "cls"),
+    "repeat": lambda ds: ds.repeat(dict.fromkeys(range(50), 4), "cls"),
     "shuffled": lambda ds: ds[np.random.default_rng(0).permutation(len(ds))],
 }
 

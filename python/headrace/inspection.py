@@ -189,7 +189,13 @@ def page(facts: dict[str, Any]) -> None:
     rows = terminal.table("field", "kind", "bytes", "content", ">found in")
     for f in facts["fields"]:
         sizes = _range(f["bytes"], terminal.size) if "bytes" in f else "in the index" if f["in_index"] else ""
-        rows.add_row(terminal.plain(f["name"]), terminal.plain(_type(f)), sizes, terminal.plain(_content(f)), f"{f['present']} of {f['of']}")
+        rows.add_row(
+            terminal.plain(f["name"]),
+            terminal.plain(_type(f)),
+            sizes,
+            terminal.plain(_content(f)),
+            f"{f['present']} of {f['of']}",
+        )
     out.print(rows)
     out.print(f"[dim]least … median … most of {terminal.count(facts['fields'][0]['of'], 'sample')} read[/]\n")
 

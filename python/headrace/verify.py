@@ -122,7 +122,10 @@ class _Reader:
         self.raw = hr.open(source, root=root, index=index)
         self.names = picture_fields(self.raw)
         self.arrays = {f["name"]: f for f in self.raw._source.fields if f["kind"] in ("npy", "array", "tokens")}
-        fields = {name: hr.image(name) if name in self.names else _as_it_lies(name, kind) for name, kind in self.raw.schema}
+        fields = {
+            f["name"]: hr.image(f["name"], many=f["many"]) if f["name"] in self.names else _as_it_lies(f)
+            for f in self.raw._source.fields
+        }
         self.whole = hr.open(source, fields, root=root, index=index)
         self.alone = {name: hr.open(source, {name: f}, root=root, index=index) for name, f in fields.items()}
 
@@ -196,12 +199,13 @@ def check_packs(url: list[str], threads: int, progress: Callable[[int, int], Non
     return found
 
 
-def _as_it_lies(name: str, kind: str) -> Any:
+def _as_it_lies(about: dict[str, Any]) -> Any:
+    name, kind, many = about["name"], about["kind"], about["many"]
     if kind in ("int", "float"):
-        return hr.scalar(name, "f64" if kind == "float" else "i64")
+        return hr.scalar(name, "f64" if kind == "float" else "i64", many=many)
     if kind == "json":
-        return hr.json(name)
-    return hr.text(name) if kind == "text" else hr.bytes(name)
+        return hr.json(name, many=many)
+    return hr.text(name, many=many) if kind == "text" else hr.bytes(name, many=many)
 
 
 def verify(

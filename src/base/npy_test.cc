@@ -74,7 +74,10 @@ TEST(NpyTest, FlippedBitsNeverCrash) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string bad = file;
       bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
-      if (const auto h = parse(bad); h.ok()) EXPECT_EQ(h.value().data_bytes(), 48u);
+      const auto h = parse(bad);
+      if (h.ok()) {
+        EXPECT_EQ(h.value().data_bytes(), 48u);
+      }
     }
 }
 

@@ -54,6 +54,17 @@ class View final : public Source {
   std::string key(uint64_t sample) const override {
     return sample < size() ? base_->key(samples_[sample]) : std::string();
   }
+  // By stretches that are consecutive in the base, too.
+  Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const override {
+    if (begin > end || end > size()) return internal("no such samples");
+    for (uint64_t at = begin; at < end;) {
+      uint64_t n = 1;
+      while (at + n < end && samples_[at + n] == samples_[at] + n) ++n;
+      HEADRACE_TRY(base_->keys(samples_[at], samples_[at] + n, out));
+      at += n;
+    }
+    return {};
+  }
 
   const std::shared_ptr<const Source>& base() const { return base_; }
   uint64_t base_sample(uint64_t sample) const { return samples_[sample]; }

@@ -96,17 +96,28 @@ class Scanner {
     std::vector<FieldColumn> columns;
     for (const ColumnType type : wanted_.types) columns.push_back({.type = type, .there = {}});
     Gather gather;
+    if (wanted_.key) HEADRACE_TRY(read_keys(begin, end, columns));
+    if (wanted_.fields.empty()) return columns;
     for (uint64_t at = begin; at < end; at += kTogether)
       HEADRACE_TRY(read_some(gather, at, std::min(at + kTogether, end), columns));
     return columns;
   }
 
  private:
+  Status read_keys(uint64_t begin, uint64_t end, std::vector<FieldColumn>& columns) const {
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (wanted_.place[c] >= 0) continue;
+      HEADRACE_TRY(source_.keys(begin, end, columns[c].texts));
+      columns[c].there.assign(end - begin, 1);
+    }
+    return {};
+  }
+
   Status read_some(Gather& gather, uint64_t begin, uint64_t end,
                    std::vector<FieldColumn>& columns) {
     gather.clear();
     for (uint64_t s = begin; s < end; ++s)
-      if (Status status = gather.add(source_, s, wanted_.fields, Key(0), wanted_.key); !status.ok())
+      if (Status status = gather.add(source_, s, wanted_.fields, Key(0), false); !status.ok())
         return status.of_sample(s, source_.key(s));
     gather.plan_reads({}, &units_);
     read_now(gather, units_);
@@ -119,11 +130,7 @@ class Scanner {
   }
 
   Status take(Gather& gather, size_t i, size_t c, FieldColumn& out) const {
-    if (wanted_.place[c] < 0) {
-      out.there.push_back(1);
-      out.texts.push_back(gather.key(i));
-      return {};
-    }
+    if (wanted_.place[c] < 0) return {};  // read_keys() did
     const auto f = static_cast<size_t>(wanted_.place[c]);
     const bool there = gather.values(i, f) > 0;
     out.there.push_back(there);
@@ -224,11 +231,10 @@ Result<std::vector<std::vector<uint64_t>>> split_by_key(const Source& source,
   const KeySplit split(shares, seed);
   std::vector<std::vector<uint32_t>> parts(chunks_of(source.size()));
   const auto look = [&](size_t chunk, uint64_t from, uint64_t to) -> Status {
-    Request request;
-    for (uint64_t s = from; s < to; ++s) {
-      HEADRACE_TRY(source.needs(s, {}, Key(0), true, request));
-      parts[chunk].push_back(static_cast<uint32_t>(split.part_of(request.key)));
-    }
+    std::vector<std::string> keys;
+    HEADRACE_TRY(source.keys(from, to, keys));
+    for (const std::string& key : keys)
+      parts[chunk].push_back(static_cast<uint32_t>(split.part_of(key)));
     return {};
   };
   HEADRACE_TRY(over_chunks(0, source.size(), options, look));
