@@ -51,7 +51,7 @@ TYPES: dict[str, tuple[Any, Any, Any]] = {
     "string": (pa.string(), lambda i: "ü" * (i % 9), same),
     "large_string": (pa.large_string(), lambda i: f"row {i}", same),
     "string_view": (pa.string_view(), lambda i: "€" * (i % 11), same),
-    "json": (pa.string(), lambda i: json.dumps({"i": i}), json.loads),
+    "json": (pa.string(), lambda i: json.dumps({"i": i}), same),
     "fixed": (pa.binary(7), lambda i: bytes([i] * 7), same),
     "vector": (pa.list_(pa.float32(), 4), lambda i: [i, i + 0.5, 0, -i], array("f4")),
     "matrix": (pa.list_(pa.list_(pa.int16(), 3), 2), lambda i: [[i, 2, 3], [4, 5, -i]], array("i2")),
@@ -64,6 +64,7 @@ TYPES: dict[str, tuple[Any, Any, Any]] = {
     "lists": (pa.list_(pa.list_(pa.int32())), lambda i: [[1] * i, [2]], lambda v: [np.array(x, "i4") for x in v]),
     "category": (pa.dictionary(pa.int8(), pa.string()), lambda i: "abc"[i % 3], same),
     "codes": (pa.dictionary(pa.int32(), pa.int64()), lambda i: 1000 * (i % 4), same),
+    "bools": (pa.list_(pa.bool_()), lambda i: [i % 2 == 0, True], lambda v: [int(b) for b in v]),
     "kinds": (pa.list_(pa.dictionary(pa.int16(), pa.string())), lambda i: ["xyz"[i % 3]] * (1 + i % 2), same),
     "date": (pa.date32(), lambda i: i, same),
     "moment": (pa.timestamp("us"), lambda i: i, same),
@@ -192,7 +193,6 @@ def test_columns_that_cannot_be_read_are_left_out_and_said(tmp_path: pathlib.Pat
             "d": pa.array([1, 2], pa.decimal128(5)),
             "m": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int32())),
             "n": pa.nulls(2),
-            "bits": pa.array([[True], []], pa.list_(pa.bool_())),
             "deep": pa.array([[[b"a"]], []], pa.list_(pa.list_(pa.binary()))),
             "u": pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])]),
             "r": pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array(["v"])),
@@ -295,9 +295,11 @@ def test_every_type_packed_pyarrow_reads_with_equal_values(tmp_path: pathlib.Pat
         elif name == "vector":
             assert read.type.shape == [4]
             read = read.storage
+        elif name == "bools":
+            values = [None if v is None else [int(b) for b in v] for v in values]
         elif name in ("date", "moment", "bool"):
             read = pa.array(read.to_pylist(), pa.int64())
-        want = pa.array(values, kind).to_pylist() if name not in ("date", "moment", "bool") else values
+        want = pa.array(values, kind).to_pylist() if name not in ("date", "moment", "bool", "bools") else values
         assert read.to_pylist() == want, name
     again = packed(path, tmp_path / "again")
     assert again.read_bytes() == path.read_bytes()
@@ -323,20 +325,19 @@ def test_a_cut_anywhere_is_an_error_or_said(tmp_path: pathlib.Path, stream: bool
     what = pa.table({"x": pa.array(range(40)), "b": pa.array([bytes([i]) * i for i in range(40)])})
     whole = write(tmp_path / "x.arrow", what, stream, 10, compression=compression).read_bytes()
     for n in [*range(0, len(whole) - 1, 7), len(whole) - 1]:
-        (tmp_path / "cut.arrow").write_bytes(whole[:n])
+        cut = tmp_path / f"cut{n}.arrow"  # a notice of the same file would be said once
+        cut.write_bytes(whole[:n])
         capfd.readouterr()
         said = ""
         try:
-            hr.open(tmp_path / "cut.arrow")
+            hr.open(cut)
         except hr.DataError as error:
             said = str(error)
         if said:
-            assert "cut.arrow" in said, n
+            assert cut.name in said, n
         else:
             assert stream, n
             assert "without its end mark" in capfd.readouterr().err, n
-        for index in tmp_path.glob("cut.arrow.hridx"):
-            index.unlink()
 
 
 def test_a_bomb_is_refused(tmp_path: pathlib.Path) -> None:
