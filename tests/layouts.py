@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import struct
 from collections.abc import Iterable, Iterator
@@ -127,3 +128,24 @@ def read_recordio(path: pathlib.Path) -> Iterator[tuple[int, bytes]]:
             record += data[at + 8 : at + 8 + length]
             at += 8 + (length + 3) // 4 * 4
         yield begin, record
+
+
+def read_mds(path: pathlib.Path) -> list[dict[str, bytes]]:
+    """The columns of every sample of a shard, as the layout has them."""
+    data = path.read_bytes()
+    n = struct.unpack_from("<I", data)[0]
+    offsets = struct.unpack_from(f"<{n + 1}I", data, 4)
+    config = json.loads(data[4 * (n + 2) : offsets[0]])
+    assert (config["format"], config["version"], offsets[-1]) == ("mds", 2, len(data))
+    samples = []
+    for begin in offsets[:-1]:
+        fixed = config["column_sizes"]
+        varying = iter(struct.unpack_from(f"<{fixed.count(None)}I", data, begin))
+        at = begin + 4 * fixed.count(None)
+        sample = {}
+        for name, size in zip(config["column_names"], fixed):
+            size = next(varying) if size is None else size
+            sample[name] = data[at : at + size]
+            at += size
+        samples.append(sample)
+    return samples

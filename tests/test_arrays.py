@@ -66,10 +66,10 @@ def test_npy_of_odd_shapes(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "array, name",
+    ("array", "name"),
     [
-        (np.array([{}], object), "Python objects"),
-        (np.zeros(2, [("a", "i4"), ("b", "f4")]), "structures"),
+        (np.array([{}], object), "object array"),
+        (np.zeros(2, [("a", "i4"), ("b", "f4")]), "structured"),
         (np.array(["text"]), "texts"),
         (np.zeros(2, "c8"), "complex"),
         (np.zeros(2, "M8[s]"), "dates"),
@@ -115,7 +115,7 @@ def test_shapes_that_differ_name_the_remedies_and_the_remedies_work(tmp_path: pa
 
 def test_types_that_differ_name_dtype_and_dtype_works(tmp_path: pathlib.Path) -> None:
     url = tar_of(tmp_path / "a.tar", "npy", [npy(np.arange(3, dtype=d)) for d in ("f4", "f8", ">i2")])
-    with pytest.raises(hr.UsageError, match="f64, of the first sample f32.*dtype="):
+    with pytest.raises(hr.UsageError, match=r"f64, of the first sample f32.*dtype="):
         batches(url, {"x": hr.array("npy")})
     for field in (hr.array("npy", dtype="f32"), hr.array("npy").cast("f32"), hr.array("npy", dtype="f32", shape=3)):
         (batch,) = batches(url, {"x": field})
@@ -155,12 +155,12 @@ def test_cast_between_all_types_is_numpys_where_it_is_exact(tmp_path: pathlib.Pa
 
 
 @pytest.mark.parametrize(
-    "array, target",
+    ("array", "target"),
     [([300], "u8"), ([-1], "u16"), ([0.5], "i32"), ([float("nan")], "i64"), ([2.0**63], "i64"), ([1 << 31], "i32")],
 )
 def test_a_number_that_does_not_fit_is_an_error(tmp_path: pathlib.Path, array: Any, target: str) -> None:
     url = tar_of(tmp_path / "a.tar", "npy", [npy(np.array(array))])
-    with pytest.raises(hr.DataError, match="element 0 is .*cannot hold"):
+    with pytest.raises(hr.DataError, match=r"element 0 is .*cannot hold"):
         batches(url, {"x": hr.array("npy", dtype=target)}, 1)
 
 

@@ -62,9 +62,11 @@ def test_raw_pictures_are_npy_that_describe_themselves(golden: pathlib.Path, nam
 
 
 def test_jpegs_have_the_pixels_that_ffcv_reads(golden: pathlib.Path) -> None:
+    """Within a few levels: FFCV decodes by the fast and less exact transform of libjpeg."""
     ds = hr.open(golden / "jpg.beton", {"image": hr.image("image").layout("NHWC")})
     for i, hexed in enumerate(EXPECTED["jpg"]["pixels"]):
-        assert np.abs(np.asarray(ds[i]["image"]).astype(int) - pixels_of(hexed).astype(int)).max() <= 2
+        apart = np.abs(np.asarray(ds[i]["image"]).astype(int) - pixels_of(hexed).astype(int))
+        assert apart.max() <= 6 and apart.mean() < 1.5
 
 
 @pytest.mark.parametrize("name", ["jpg", "raw", "mixed"])

@@ -253,3 +253,22 @@ def test_plain_files_beside_arrays_stay_plain_files(tmp_path: pathlib.Path) -> N
         np.savez(root / f"a{i}.npz", x=LABELS)
         (root / f"a{i}.txt").write_text("text")
     assert len(hr.open(root)) == 3 and hr.open(root, {"t": hr.text("txt")})[1]["t"] == "text"
+
+
+def test_a_flipped_bit_of_a_deflated_file_is_an_error_or_changes_nothing(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "d.npz"
+    np.savez_compressed(path, x=np.arange(12, dtype=np.int16).reshape(3, 4), y=np.arange(3))
+    whole = path.read_bytes()
+    want = [np.arange(12, dtype=np.int16).reshape(3, 4)[i].tobytes() for i in range(3)]
+    refused = 0
+    for at in range(len(whole)):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << at % 8
+        fresh = tmp_path / f"{at}.npz"  # a name of its own: no index from before
+        fresh.write_bytes(changed)
+        try:
+            ds = hr.open(fresh, {"x": hr.bytes("x"), "y": hr.scalar("y")})
+            assert [s["x"] for s in ds] == want and [s["y"] for s in ds] == [0, 1, 2]
+        except hr.Error:
+            refused += 1
+    assert refused > len(whole) // 2

@@ -144,6 +144,15 @@ def test_other_versions_and_lzo_are_refused_by_name(tree: pathlib.Path, tmp_path
             hr.open(image)
 
 
+def test_a_gibibyte_of_holes_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "root").mkdir()
+    with (tmp_path / "root/a.bin").open("wb") as out:
+        out.truncate((1 << 30) + 1)
+    image = make_image(tmp_path / "root", tmp_path / "x.sqfs", "-b", "1M")
+    with pytest.raises(hr.Error, match=r"a\.bin: the file has more than 1 GiB of holes"):
+        hr.open(image)
+
+
 def read_or_refuse(image: pathlib.Path) -> int:
     """How many samples could be read; errors must be ours."""
     try:

@@ -6,12 +6,18 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <chrono>
+#include <future>
+
 #include "arrays.h"
+#include "base/machine.h"
 #include "bind_scans.h"
 #include "convert.h"
 #include "errors.h"
 #include "format/open.h"
 #include "handles.h"
+#include "index/held_source.h"
 #include "index/view.h"
 #include "loader/dataset.h"
 #include "progress.h"
@@ -44,7 +50,7 @@ SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& 
   }
   progress.finish();
   Opened o = unwrap(std::move(opened));
-  SourceHandle out{o.source, o.format, o.notices, o.classes, {}, o.shards_built};
+  SourceHandle out{o.source, o.source, o.format, o.notices, o.classes, {}, o.shards_built};
   const ShardTable& table = o.source->shards();
   for (size_t i = 0; i < table.size(); ++i)
     out.shards.push_back({std::string(table.name(i)), table.bytes(i), table.samples(i)});
@@ -61,6 +67,36 @@ void index_urls(const std::vector<std::string>& urls, const std::string& to,
   }
   progress.finish();
   check(status);
+}
+
+// Waits for work in another thread; Ctrl-C cancels it.
+template <typename T>
+T wait_for(std::future<T> work, std::atomic<bool>& cancel) {
+  bool interrupted = false;
+  while (true) {
+    {
+      nb::gil_scoped_release release;
+      if (work.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready) break;
+    }
+    if (!interrupted && PyErr_CheckSignals() != 0) {
+      interrupted = true;
+      cancel = true;
+    }
+  }
+  if (interrupted) throw nb::python_error();
+  return work.get();
+}
+
+// The data set read into memory.
+SourceHandle hold(const SourceHandle& from, const std::string& folder) {
+  std::atomic<bool> cancel{false};
+  const HoldOptions options{folder, usable_memory_bytes() / 2, &cancel};
+  auto work = std::async(std::launch::async, [&] { return hold_source(from.whole, options); });
+  HeldSource held = unwrap(wait_for(std::move(work), cancel));
+  SourceHandle out = from;
+  out.source = std::move(held.source);
+  if (!held.held.notice.empty()) out.notices.push_back(held.held.notice);
+  return out;
 }
 
 nb::list schema_of(const SourceHandle& s) {
@@ -167,6 +203,7 @@ void bind_dataset(nb::module_& m) {
 
   m.def("open_source", &open_urls, nb::arg("urls"), nb::arg("index") = "", nb::arg("root") = "",
         nb::arg("progress") = nb::none());
+  m.def("hold", &hold, nb::arg("source"), nb::arg("folder") = "/dev/shm");
   m.def("build_index", &index_urls, nb::arg("urls"), nb::arg("to"), nb::arg("root") = "",
         nb::arg("progress") = nb::none());
 

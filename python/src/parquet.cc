@@ -26,7 +26,10 @@ Status failure(nb::python_error& e) {
   if (e.matches(PyExc_FileNotFoundError)) return not_found(text);
   if (e.matches(PyExc_PermissionError)) return Status(Code::kPermission, text);
   if (e.matches(PyExc_OSError)) return unavailable(text);
-  if (e.matches(PyExc_KeyboardInterrupt)) return cancelled("interrupted");
+  if (e.matches(PyExc_KeyboardInterrupt)) {
+    PyErr_SetInterrupt();  // for whoever called: this thread may not be the one that shows it
+    return cancelled("interrupted");
+  }
   return corrupt(text);
 }
 

@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-std::string npy(std::string dict, int version = 1, size_t data = 0) {
+std::string npy(std::string dict, size_t data, int version = 1) {
   dict.resize((dict.size() + 1 + 12 + 63) / 64 * 64 - 12, ' ');
   dict += '\n';
   std::string out(kNpyMagic);
@@ -20,49 +20,31 @@ std::string npy(std::string dict, int version = 1, size_t data = 0) {
 }
 
 Result<NpyHeader> parse(const std::string& file) {
-  return parse_npy_header(as_bytes(file));
+  return parse_npy(as_bytes(file), file.size());
 }
+
+const std::string kDict = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
 
 TEST(NpyTest, VersionsOneToThreeSayTheSame) {
   for (const int version : {1, 2, 3}) {
-    const std::string file =
-        npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", version);
+    const std::string file = npy(kDict, 48, version);
     const NpyHeader h = parse(file).value();
-    EXPECT_EQ(h.dtype, DType::kF32);
-    EXPECT_FALSE(h.big_endian);
-    EXPECT_FALSE(h.fortran_order);
-    EXPECT_EQ(h.shape, (std::vector<int64_t>{3, 4}));
-    EXPECT_EQ(h.data_begin, file.size());
-    EXPECT_EQ(h.data_bytes, 48u);
+    EXPECT_EQ(h.type.dtype(), DType::kF32);
+    EXPECT_FALSE(h.type.big_endian || h.fortran_order);
+    EXPECT_EQ(h.shape, (std::vector<uint64_t>{3, 4}));
+    EXPECT_EQ(h.data, file.size() - 48);
   }
-  EXPECT_EQ(
-      parse(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", 4)).status().code(),
-      Code::kUnsupported);
+  EXPECT_EQ(parse(npy(kDict, 48, 4)).status().code(), Code::kUnsupported);
 }
 
 TEST(NpyTest, KeysInAnyOrderAndOldSpellings) {
   const NpyHeader h =
-      parse(npy("{\"shape\": (5L,), \"fortran_order\": True, \"descr\": \">i2\"}")).value();
-  EXPECT_EQ(h.dtype, DType::kI16);
-  EXPECT_TRUE(h.big_endian && h.fortran_order);
-  EXPECT_EQ(h.shape, std::vector<int64_t>{5});
-  EXPECT_EQ(parse(npy("{'descr': '|b1', 'fortran_order': False, 'shape': ()}")).value().dtype,
-            DType::kU8);
-}
-
-TEST(NpyTest, WhatIsNoNumberIsRefusedByName) {
-  const auto text = [](const std::string& descr) {
-    const Status s =
-        parse(npy("{'descr': " + descr + ", 'fortran_order': False, 'shape': (2,), }")).status();
-    EXPECT_EQ(s.code(), Code::kUnsupported) << s.text();
-    return s.text();
-  };
-  EXPECT_NE(text("'|O'").find("Python objects"), std::string::npos);
-  EXPECT_NE(text("[('a', '<i4')]").find("structures"), std::string::npos);
-  EXPECT_NE(text("'<U7'").find("texts"), std::string::npos);
-  EXPECT_NE(text("'<M8[ns]'").find("dates"), std::string::npos);
-  EXPECT_NE(text("'<c8'").find("complex"), std::string::npos);
-  EXPECT_NE(text("'<f16'").find("size"), std::string::npos);
+      parse(npy("{\"shape\": (5L,), \"fortran_order\": True, \"descr\": \">i2\"}", 10)).value();
+  EXPECT_EQ(h.type.dtype(), DType::kI16);
+  EXPECT_TRUE(h.type.big_endian && h.fortran_order);
+  EXPECT_EQ(
+      parse(npy("{'descr': '|b1', 'fortran_order': False, 'shape': ()}", 1)).value().type.dtype(),
+      DType::kU8);
 }
 
 TEST(NpyTest, DamagedHeadersAreCorrupt) {
@@ -76,31 +58,26 @@ TEST(NpyTest, DamagedHeadersAreCorrupt) {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)} more",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1}"})
-    EXPECT_EQ(parse(npy(dict)).status().code(), Code::kCorrupt) << dict;
-  // An empty axis makes an empty array, however large the others are.
-  EXPECT_EQ(parse(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, "
-                      "8)}"))
-                .value()
-                .data_bytes,
-            0u);
+    EXPECT_EQ(parse(npy(dict, 12)).status().code(), Code::kCorrupt) << dict;
 }
 
-TEST(NpyTest, CutAtEveryByteIsAnErrorUntilTheHeaderIsThere) {
-  const std::string file =
-      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", 2, 48);
-  const uint64_t header = npy_header_bytes(as_bytes(file)).value();
-  for (size_t n = 0; n < header; ++n)
+TEST(NpyTest, CutAtEveryByteIsAnError) {
+  const std::string file = npy(kDict, 48, 2);
+  for (size_t n = 0; n < file.size(); ++n)
     EXPECT_EQ(parse(file.substr(0, n)).status().code(), Code::kCorrupt) << n;
-  EXPECT_TRUE(parse(file.substr(0, header)).ok());
+  EXPECT_EQ(parse(file + "x").status().code(), Code::kCorrupt);
 }
 
 TEST(NpyTest, FlippedBitsNeverCrash) {
-  const std::string file = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }");
+  const std::string file = npy(kDict, 48);
   for (size_t i = 0; i < file.size(); ++i)
     for (int bit = 0; bit < 8; ++bit) {
       std::string bad = file;
       bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
-      if (const auto h = parse(bad); h.ok()) EXPECT_LE(h.value().shape.size(), 3u);
+      const auto h = parse(bad);
+      if (h.ok()) {
+        EXPECT_EQ(h.value().data_bytes(), 48u);
+      }
     }
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/zstd.h"
 
+#include <fmt/format.h>
+
 #include "base/have.h"
 
 #if HEADRACE_HAVE_ZSTD
 
-#include <fmt/format.h>
 #include <zstd.h>
 
 #include <memory>
@@ -30,6 +31,12 @@ Result<size_t> unpack_zstd(Bytes packed, MutableBytes out) {
   return got;
 }
 
+std::optional<uint64_t> zstd_stated_bytes(Bytes packed) {
+  const unsigned long long stated = ZSTD_getFrameContentSize(packed.data(), packed.size());
+  if (stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR) return std::nullopt;
+  return stated;
+}
+
 }  // namespace headrace
 
 #else
@@ -40,6 +47,27 @@ Result<size_t> unpack_zstd(Bytes, MutableBytes) {
   return unsupported("this build cannot unpack zstd: install libzstd-dev and build again");
 }
 
+std::optional<uint64_t> zstd_stated_bytes(Bytes) {
+  return std::nullopt;
+}
+
 }  // namespace headrace
 
 #endif
+
+namespace headrace {
+
+Status zstd_open(Bytes packed, uint64_t expected_bytes, Buffer& out) {
+  // A block takes 4 bytes or more and unpacks to 128 KiB or less.
+  constexpr uint64_t kBlock = uint64_t{128} << 10;
+  if (expected_bytes / kBlock > packed.size() / 4 + 1)
+    return corrupt(
+        fmt::format("{} bytes of zstd cannot unpack to {}", packed.size(), expected_bytes));
+  out.resize(expected_bytes);
+  HEADRACE_ASSIGN(const size_t got, unpack_zstd(packed, out.span()));
+  if (got != expected_bytes)
+    return corrupt(fmt::format("zstd unpacks to {} bytes, not to {}", got, expected_bytes));
+  return {};
+}
+
+}  // namespace headrace

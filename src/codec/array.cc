@@ -10,6 +10,8 @@
 namespace headrace {
 namespace {
 
+constexpr size_t kMostAxes = 32;  // as many as NumPy 1 allows
+
 // Memory between two conversions, the thread's own.
 MutableBytes scratch(int which, size_t bytes) {
   static thread_local Buffer buffers[2];
@@ -67,39 +69,38 @@ class ArrayDecoder final : public Decoder {
   }
 
   Status open_npy(Bytes value, Opened& out) const {
-    HEADRACE_ASSIGN(NpyHeader header, parse_npy_header(value));
-    HEADRACE_TRY(check_npy_data(header, value));
-    HEADRACE_TRY(check_promise(header));
-    out.dtype = header.dtype;
-    out.elements = value.subspan(header.data_begin);
-    out.begin = header.data_begin;
-    if (!is_plain(header)) {
-      const MutableBytes plain = scratch(0, header.data_bytes);
-      copy_npy_data(header, value, plain);
+    HEADRACE_ASSIGN(NpyArray array, headrace::open_npy(value, value.size()));
+    HEADRACE_TRY(check_promise(array));
+    out.dtype = array.dtype;
+    out.elements = value.subspan(array.header.data);
+    out.begin = array.header.data;
+    if (!array.is_plain()) {
+      const MutableBytes plain = scratch(0, array.header.data_bytes());
+      HEADRACE_TRY(array.copy(value, plain));
       out.elements = plain;
       out.begin = 0;
     }
     if (!plan_.shape) {
-      out.shape = std::move(header.shape);
+      out.shape = std::move(array.shape);
       return {};
     }
-    HEADRACE_ASSIGN(out.shape, fit_shape(*plan_.shape, elements_of(header.shape)));
+    HEADRACE_ASSIGN(out.shape, fit_shape(*plan_.shape, array.header.items));
     return {};
   }
 
-  Status check_promise(const NpyHeader& header) const {
+  Status check_promise(const NpyArray& array) const {
     const StoredArray& first = plan_.stored;
-    if (first.dtype && *first.dtype != header.dtype)
-      return invalid("the elements are " + std::string(dtype_name(header.dtype)) +
+    if (first.dtype && *first.dtype != array.dtype)
+      return invalid("the elements are " + std::string(dtype_name(array.dtype)) +
                      ", of the first sample " + std::string(dtype_name(*first.dtype)) +
                      ": say dtype=\"…\", which all of them become");
     if (plan_.shape) return {};
-    if (plan_.one_shape && header.shape != first.shape)
-      return invalid("the shape is " + shape_text(header.shape) + ", of the first sample " +
+    if (plan_.one_shape && array.shape != first.shape)
+      return invalid("the shape is " + shape_text(array.shape) + ", of the first sample " +
                      shape_text(first.shape) +
                      ": ask for .list(), .padded() or .ragged(), or say shape=(…)");
-    if (header.shape.size() != first.shape.size())
-      return invalid("the shape is " + shape_text(header.shape) + ", of the first sample " +
+    if (array.shape.size() != first.shape.size())
+      return invalid("the shape is " + shape_text(array.shape) + ", of the first sample " +
                      shape_text(first.shape) + ": say shape=(…) to bring them to as many axes");
     return {};
   }
@@ -126,7 +127,7 @@ size_t varying(const std::vector<int64_t>& shape) {
 
 Status check_shape(const std::vector<int64_t>& shape) {
   if (varying(shape) > 1) return invalid("shape may leave one extent open (-1), not several");
-  if (shape.size() > kNpyMostAxes) return invalid("shape has too many axes");
+  if (shape.size() > kMostAxes) return invalid("shape has too many axes");
   uint64_t elements = 1;
   for (const int64_t extent : shape) {
     if (extent < kVaries) return invalid("shape holds extents from 0 on, and -1 once");

@@ -93,30 +93,20 @@ Status with_type(DType dtype, F f) {
   return internal("an unknown type");
 }
 
-void swap_bytes(MutableBytes elements, size_t size) {
-  for (size_t i = 0; i < elements.size(); i += size)
-    std::reverse(elements.begin() + static_cast<ptrdiff_t>(i),
-                 elements.begin() + static_cast<ptrdiff_t>(i + size));
-}
-
-// First axis fastest becomes last axis fastest: walks the result and counts where it comes from.
-void copy_from_fortran(Bytes from, std::span<const int64_t> shape, size_t size, MutableBytes to) {
-  std::vector<uint64_t> step(shape.size());  // bytes to the next element of each axis
-  uint64_t stride = size;
-  for (size_t a = 0; a < shape.size(); ++a) {
-    step[a] = stride;
-    stride *= static_cast<uint64_t>(shape[a]);
-  }
-  std::vector<int64_t> at(shape.size(), 0);
-  uint64_t source = 0;
-  for (size_t begin = 0; begin < to.size(); begin += size) {
-    std::memcpy(to.data() + begin, from.data() + source, size);
-    for (size_t a = shape.size(); a-- > 0;) {
-      source += step[a];
-      if (++at[a] < shape[a]) break;
-      source -= step[a] * static_cast<uint64_t>(shape[a]);
-      at[a] = 0;
-    }
+std::string_view name_of_kind(char kind) {
+  switch (kind) {
+    case 'S':
+    case 'U':
+      return "texts";
+    case 'V':
+      return "raw records";
+    case 'M':
+    case 'm':
+      return "dates or times";
+    case 'c':
+      return "complex numbers";
+    default:
+      return "numbers of a size that is not read";
   }
 }
 
@@ -136,27 +126,28 @@ Status convert_elements(Bytes from, DType from_type, MutableBytes to, DType to_t
   });
 }
 
-Status check_npy_data(const NpyHeader& header, Bytes file) {
-  const uint64_t there = file.size() - std::min<uint64_t>(file.size(), header.data_begin);
-  if (there == header.data_bytes) return {};
-  return corrupt(".npy: the header says " + std::to_string(header.data_bytes) +
-                 " bytes of elements, there are " + std::to_string(there))
-      .at(file.size());
+Result<NpyArray> open_npy(Bytes head, uint64_t total) {
+  NpyArray out;
+  HEADRACE_ASSIGN(out.header, parse_npy(head, total));
+  const auto dtype = out.header.type.dtype();
+  if (!dtype)
+    return unsupported(".npy: its elements are " + std::string(name_of_kind(out.header.type.kind)) +
+                       " ('" + out.header.type.descr.substr(0, 16) +
+                       "'), not numbers of 1 to 8 bytes");
+  out.dtype = *dtype;
+  out.shape.assign(out.header.shape.begin(), out.header.shape.end());
+  return out;
 }
 
-bool is_plain(const NpyHeader& header) {
-  return (!header.fortran_order || header.shape.size() < 2) &&
-         (!header.big_endian || size_of(header.dtype) == 1);
+bool NpyArray::is_plain() const {
+  return (!header.fortran_order || shape.size() < 2) &&
+         (!header.type.big_endian || header.type.item_bytes == 1);
 }
 
-void copy_npy_data(const NpyHeader& header, Bytes file, MutableBytes to) {
-  const Bytes from = file.subspan(header.data_begin);
-  if (from.empty()) return;
-  if (header.fortran_order && header.shape.size() > 1)
-    copy_from_fortran(from, header.shape, size_of(header.dtype), to);
-  else
-    std::memcpy(to.data(), from.data(), from.size());
-  if (header.big_endian) swap_bytes(to, size_of(header.dtype));
+Status NpyArray::copy(Bytes file, MutableBytes to) const {
+  if (header.items == 0) return {};
+  std::memcpy(to.data(), file.data() + header.data, to.size());
+  return normalise_npy(header, to);
 }
 
 }  // namespace headrace

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/dtype.h"
@@ -18,12 +18,19 @@ namespace headrace {
 // not a number.  Types of floating point take the nearest they have.
 Status convert_elements(Bytes from, DType from_type, MutableBytes to, DType to_type);
 
-// The elements behind an .npy header, little-endian, last axis fastest; kCorrupt where there are
-// more or fewer bytes than the header says.
-Status check_npy_data(const NpyHeader& header, Bytes file);
-// Copies them, of a file that was checked.  `to` has header.data_bytes.
-void copy_npy_data(const NpyHeader& header, Bytes file, MutableBytes to);
-// Whether copy_npy_data() would only copy.
-bool is_plain(const NpyHeader& header);
+// A .npy file whose elements are numbers.
+struct NpyArray {
+  NpyHeader header;
+  DType dtype = DType::kU8;  // of NumPy's bool: u8
+  std::vector<int64_t> shape;
+
+  // Whether the elements lie little-endian, last axis fastest.
+  bool is_plain() const;
+  // Copies them so.  `to` has header.data_bytes(); `file` is what was opened.
+  Status copy(Bytes file, MutableBytes to) const;
+};
+// `head` holds at least the header of a file of `total` bytes.  Texts, dates, complex numbers and
+// the like are kUnsupported by name.
+Result<NpyArray> open_npy(Bytes head, uint64_t total);
 
 }  // namespace headrace

@@ -2,7 +2,7 @@
 //
 // Pictures in .npy files: u8, (h, w) or (h, w, c).  base/npy.h has the header, raw_picture.h the
 // rest; layout="CHW" is told to that directly.
-#include "base/npy.h"
+#include "codec/elements.h"
 #include "codec/raw_picture.h"
 
 namespace headrace {
@@ -13,8 +13,8 @@ bool sniff(Bytes head) {
 }
 
 Result<ImageInfo> probe(Bytes bytes) {
-  HEADRACE_ASSIGN(const NpyHeader header, parse_npy_header(bytes));
-  HEADRACE_ASSIGN(const RawLayout layout, raw_layout(header.shape, false));
+  HEADRACE_ASSIGN(const NpyArray array, open_npy(bytes, bytes.size()));
+  HEADRACE_ASSIGN(const RawLayout layout, raw_layout(array.shape, false));
   return ImageInfo{static_cast<int>(layout.width), static_cast<int>(layout.height),
                    layout.channels};
 }

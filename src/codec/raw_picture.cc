@@ -93,16 +93,15 @@ Status decode_raw(const std::vector<int64_t>& shape, bool channels_first, Bytes 
 
 Status decode_npy_picture(Bytes file, bool channels_first, const ImageOptions& options,
                           ImageSink& sink) {
-  HEADRACE_ASSIGN(const NpyHeader header, parse_npy_header(file));
-  HEADRACE_TRY(check_npy_data(header, file));
-  if (header.dtype != DType::kU8)
-    return unsupported(".npy: a picture is u8, this is " + std::string(dtype_name(header.dtype)) +
+  HEADRACE_ASSIGN(const NpyArray array, open_npy(file, file.size()));
+  if (array.dtype != DType::kU8)
+    return unsupported(".npy: a picture is u8, this is " + std::string(dtype_name(array.dtype)) +
                        "; hr.array takes it");
-  if (is_plain(header))
-    return decode_raw(header.shape, channels_first, file.subspan(header.data_begin), options, sink);
-  Buffer plain(header.data_bytes);
-  copy_npy_data(header, file, plain.span());
-  return decode_raw(header.shape, channels_first, plain.bytes(), options, sink);
+  if (array.is_plain())
+    return decode_raw(array.shape, channels_first, file.subspan(array.header.data), options, sink);
+  Buffer plain(array.header.data_bytes());
+  HEADRACE_TRY(array.copy(file, plain.span()));
+  return decode_raw(array.shape, channels_first, plain.bytes(), options, sink);
 }
 
 }  // namespace headrace

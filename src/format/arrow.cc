@@ -256,6 +256,7 @@ class ArrowIndexer {
     HEADRACE_TRY(rows_->load(leaves_));
     const auto count = static_cast<uint64_t>(message_.batch.rows);
     HEADRACE_TRY(body_.spend_rows(count));
+    if (rows_->shared_bytes() > 0) part_.begin_shared(count, rows_->shared_bytes());
     for (uint64_t row = 0; row < count; ++row) {
       if (row % 4096 == 4095 && shard_.cancelled()) return cancelled("indexing was cancelled");
       HEADRACE_TRY(take_row(row));

@@ -232,6 +232,7 @@ class Planner {
 
   void add(const std::string& name, ArrowLeaf leaf) {
     leaf.field.name = name;
+    leaf.field.many = leaf.list.has_value();
     const ArrowType type = schema_.fields[leaf.node].type;
     leaf.is_key = name == kArrowKey && leaf.form == ArrowForm::kBlob && !leaf.list &&
                   leaf.above.empty() && !schema_.fields[leaf.node].dictionary &&

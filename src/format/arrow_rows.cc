@@ -68,6 +68,7 @@ Status too_short(std::string_view name) {
 }  // namespace
 
 Status ArrowRows::load(std::span<const ArrowLeaf> leaves) {
+  shared_bytes_ = 0;
   for (Held& held : held_) held.is_loaded = false;
   for (const ArrowLeaf& leaf : leaves)
     if (Status s = load_leaf(leaf); !s.ok())
@@ -119,14 +120,14 @@ Status ArrowRows::load_blob(const ArrowLeaf& leaf) {
   const ArrowArray& array = body_.array(leaf.node);
   if (!is_view(schema_.fields[leaf.node].type)) {
     HEADRACE_TRY(load_offsets(leaf.node));
-    HEADRACE_TRY(body_.locate(leaf.node, 2, held.data));
+    HEADRACE_TRY(locate(leaf.node, 2, held.data));
     return leaf.is_key ? body_.read_all(leaf.node, 2, held.text) : Status();
   }
   HEADRACE_TRY(body_.read(leaf.node, 1, array.length * kView, held.words));
-  HEADRACE_TRY(body_.locate(leaf.node, 1, held.data));
+  HEADRACE_TRY(locate(leaf.node, 1, held.data));
   held.more.resize(array.variadic);
   for (uint32_t v = 0; v < array.variadic; ++v)
-    HEADRACE_TRY(body_.locate(leaf.node, 2 + v, held.more[v]));
+    HEADRACE_TRY(locate(leaf.node, 2 + v, held.more[v]));
   return {};
 }
 
@@ -140,7 +141,7 @@ Status ArrowRows::load_array(const ArrowLeaf& leaf) {
   }
   for (uint32_t node = leaf.node; node != leaf.numbers; node = schema_.fields[node].children[0])
     HEADRACE_TRY(load_nulls(schema_.fields[node].children[0]));
-  HEADRACE_TRY(body_.locate(leaf.numbers, 1, held.data));
+  HEADRACE_TRY(locate(leaf.numbers, 1, held.data));
   if (held.data.decoded / leaf.stride < values) return too_short(leaf.field.name);
   return {};
 }
@@ -151,6 +152,13 @@ Status ArrowRows::load_numbers(uint32_t node) {
   const uint64_t bytes =
       field.type == ArrowType::kBool ? (length + 7) / 8 : length * size_of(*field.dtype);
   return body_.read(node, 1, bytes, held_[node].words);
+}
+
+// Of values, which stay where they are.
+Status ArrowRows::locate(uint32_t node, uint32_t number, ArrowExtent& out) {
+  HEADRACE_TRY(body_.locate(node, number, out));
+  if (out.opening != 0) shared_bytes_ += out.decoded;
+  return {};
 }
 
 bool ArrowRows::is_null(uint32_t node, uint64_t at) const {

@@ -42,6 +42,8 @@ class ArrowRows {
   Status values(const ArrowLeaf& leaf, uint64_t row, std::vector<ArrowValue>& out);
   // Of the leaf that is the key; empty where it is null.
   Status key(const ArrowLeaf& leaf, uint64_t row, std::string_view& out) const;
+  // Of the units in this batch that open as a whole, opened.
+  uint64_t shared_bytes() const { return shared_bytes_; }
   // Rows that were taken as null because an item of their list was.
   uint64_t lists_with_nulls() const { return lists_with_nulls_; }
 
@@ -63,6 +65,7 @@ class ArrowRows {
   Status load_blob(const ArrowLeaf& leaf);
   Status load_array(const ArrowLeaf& leaf);
   Status load_numbers(uint32_t node);
+  Status locate(uint32_t node, uint32_t number, ArrowExtent& out);
   bool is_null(uint32_t node, uint64_t at) const;
   bool has_null(uint32_t node, uint64_t begin, uint64_t end) const;
   // The items of a list, or the bytes of a value: between two offsets, at most `limit`.
@@ -81,6 +84,7 @@ class ArrowRows {
   ArrowBody& body_;
   const ArrowDictionaries& dictionaries_;
   std::vector<Held> held_;  // by field
+  uint64_t shared_bytes_ = 0;
   uint64_t lists_with_nulls_ = 0;
 };
 

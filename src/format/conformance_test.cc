@@ -29,6 +29,7 @@ std::vector<TestSample> narrow_samples(const Format& format, int n) {
 
 std::vector<TestSample> samples(const Format& format) {
   if (!format.only.empty()) return narrow_samples(format, 5);
+  if (!format.holds_gaps) return numbered_samples(5);
   return {{"a", {{"cls", "3"}, {"jpg", std::string(700, 'x')}}},
           {"b/c", {{"jpg", ""}}},
           {"b/d", {{"cls", "12"}, {"jpg", "y"}, {"seg.png", std::string(512, '\0')}}}};

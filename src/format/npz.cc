@@ -69,7 +69,8 @@ class NpzIndexer {
                        .has_openings = true}),
         samples_(part_, arrays) {}
 
-  Result<PartPointer> run() {
+  Result<PartPointer> run(const std::string& notice) {
+    if (!notice.empty()) part_.head().notices.push_back(notice);
     if (shard_.info.is_folder) {
       HEADRACE_TRY(folder());
     } else {
@@ -172,18 +173,30 @@ class NpzIndexer {
   NpzSamples samples_;
 };
 
+// What a user should hear of them; "" where there are none.
+std::string leave_out_others(FileTree& tree) {
+  std::vector<std::string> others;
+  for (const std::string& file : tree.files)
+    if (!is_npz(file)) others.push_back(file);
+  std::erase_if(tree.files, [](const std::string& file) { return !is_npz(file); });
+  if (others.empty()) return {};
+  return fmt::format("{} files are no .npz and are left out, the first '{}'", others.size(),
+                     others.front());
+}
+
 Result<PartPointer> index(const ShardInput& shard) {
   HEADRACE_ASSIGN(const Reading reading, parse_reading(shard.info.part));
   FileTree tree;
+  std::string left_out;
   if (shard.info.is_folder) {
     HEADRACE_TRY(list_tree(shard, tree));
-    std::erase_if(tree.files, [](const std::string& file) { return !is_npz(file); });
+    left_out = leave_out_others(tree);
   }
   // Whether a name is a number everywhere is known only at the end: else once more.
   NameSet arrays;
   for (;;) {
     const size_t known = arrays.size();
-    Result<PartPointer> part = NpzIndexer(shard, reading, tree, arrays).run();
+    Result<PartPointer> part = NpzIndexer(shard, reading, tree, arrays).run(left_out);
     if (!part.ok()) return part.status().in_file(shard.info.path);
     if (arrays.size() == known) return part;
   }

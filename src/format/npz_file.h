@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "format/npy_header.h"
+#include "base/npy.h"
 #include "format/zip.h"
 
 namespace headrace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/inflate.h"
-#include "format/npy_header.h"
+#include "base/npy.h"
 #include "format/npz_names.h"
 #include "format/pickle_numpy.h"
 #include "format/test_data.h"
@@ -185,6 +185,43 @@ TEST(Npz, several_values_and_samples_without_any_come_back) {
                                              make_npy_header(DType::kF32, {1, 2}) + four.substr(8));
   EXPECT_EQ(samples[1].key, "empty");
   EXPECT_TRUE(samples[1].fields.empty());
+}
+
+// A member of a row each, as np.savez writes them.
+std::string npz_of(std::initializer_list<std::pair<std::string, std::vector<uint64_t>>> arrays) {
+  std::vector<std::byte> out;
+  ZipWriter writer(memory_sink(out));
+  for (const auto& [name, shape] : arrays) {
+    const std::string array =
+        make_npy_header(DType::kU8, shape) + std::string(*count_items(shape, 1), 'x');
+    const Bytes bytes = as_bytes(array);
+    EXPECT_TRUE(writer.add(name + ".npy", Kind::kNpy, std::span(&bytes, 1)).ok());
+  }
+  EXPECT_TRUE(writer.finish().ok());
+  return std::string(as_text(out));
+}
+
+TEST(Npz, a_notice_says_what_was_chosen_and_how_to_choose_otherwise) {
+  auto store = std::make_shared<MemoryStore>();
+  store->put("d/a.npz", npz_of({{"x", {4, 2}}, {"y", {4}}}));
+  store->put("d/b.npz", npz_of({{"x", {3, 2}}, {"y", {3}}}));
+  store->put("d/README.md", "about");
+  const auto open = [&](const std::string& url) {
+    return open_source({url}, {.store = store, .keep_sidecars = false}).value();
+  };
+  const Opened rows = open("d/a.npz");
+  EXPECT_EQ(rows.source->size(), 4u);
+  ASSERT_EQ(rows.notices.size(), 1u);
+  EXPECT_NE(rows.notices[0].find("'#whole'"), std::string::npos) << rows.notices[0];
+  EXPECT_EQ(open("d/a.npz#whole").source->size(), 1u);
+  EXPECT_TRUE(open("d/a.npz#rows").notices.empty());
+  const Opened folder = open("d");
+  EXPECT_EQ(folder.source->size(), 2u);
+  ASSERT_EQ(folder.notices.size(), 2u);
+  EXPECT_NE(folder.notices[0].find("README.md"), std::string::npos) << folder.notices[0];
+  EXPECT_NE(folder.notices[1].find("'#rows'"), std::string::npos) << folder.notices[1];
+  EXPECT_EQ(open("d#rows").source->size(), 7u);
+  EXPECT_EQ(open("d#rows").source->key(4), "b/00000000");
 }
 
 TEST(PickleNumpy, the_same_text_is_decoded_once_however_often_it_is_named) {

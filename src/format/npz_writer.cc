@@ -14,8 +14,8 @@
 #include <unordered_set>
 
 #include "base/half.h"
+#include "base/npy.h"
 #include "format/inline_number.h"
-#include "format/npy_header.h"
 #include "format/npz_names.h"
 #include "format/zip_writer.h"
 

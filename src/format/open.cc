@@ -30,7 +30,8 @@ std::string place_of(const FileInfo& shard, bool has_files, const OpenOptions& o
   return options.root.empty() ? folder_of(shard.path) : clean_path(options.root);
 }
 
-// Of a shard that names files (a list, an index): is the first there?  Saying so now is better than at the first batch.
+// Of a shard that names files (a list, an index): is the first there?  Saying so now is better than
+// at the first batch.
 Status check_root(const Store& store, const Part& part, const FileInfo& list,
                   const std::string& root) {
   if (list.is_folder || !part.head().has_files || part.head().files == 0) return {};
@@ -41,8 +42,8 @@ Status check_root(const Store& store, const Part& part, const FileInfo& list,
   const std::string hint = store.stat(first).ok()
                                ? "it is there relative to the current folder: give that as root"
                                : fmt::format("nor as {} from the current folder", first);
-  return not_found(
-             fmt::format("the first file that it names, '{}', is not at {}; {}", first, there, hint))
+  return not_found(fmt::format("the first file that it names, '{}', is not at {}; {}", first, there,
+                               hint))
       .in_file(list.path);
 }
 

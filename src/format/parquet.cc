@@ -2,12 +2,10 @@
 //
 // Parquet: columns in row groups, described by a footer.
 //
-//   +------+------------------------------+------------------------------+- -
-//   -+--------+-----+------+ | PAR1 | row group 0                  | row group 1                  |
-//   | footer | u32 | PAR1 | |      | column 0 | column 1 | …      | column 0 | column 1 | …      |
-//   |        | len |      |
-//   +------+------------------------------+------------------------------+- -
-//   -+--------+-----+------+
+//   +------+-----------------------+-----------------------+- - -+--------+---------+------+
+//   | PAR1 | row group 0           | row group 1           |     | footer | u32 its | PAR1 |
+//   |      | column 0 | column 1 … | column 0 | column 1 … |     |        | length  |      |
+//   +------+-----------------------+-----------------------+- - -+--------+---------+------+
 //
 // A row is a sample.  A column of a row group (a chunk) is a unit that opens as a whole, as a table
 // of its rows, so that columns that nobody wants are not read.  Numbers and keys are read when the
@@ -19,10 +17,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "format/parquet_rows.h"
-#include "format/parquet_types.h"
 #include "format/format.h"
 #include "format/parquet_library.h"
+#include "format/parquet_rows.h"
+#include "format/parquet_types.h"
 #include "format/records.h"
 #include "index/part_builder.h"
 

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/half.h"
-#include "format/parquet_types.h"
 #include "format/inline_number.h"
+#include "format/parquet_types.h"
 
 namespace headrace {
 namespace {
@@ -122,12 +122,12 @@ Status cannot(const Field& field, std::string_view why) {
 }
 
 Status check_array(const Field& field, const std::vector<int64_t>& shape) {
-  if (!field.dtype) return cannot(field, "its type is not known; drop it");
-  if (field.many) return cannot(field, "several arrays in a sample; drop it");
+  if (!field.dtype) return cannot(field, "its type is not known");
+  if (field.many) return cannot(field, "several arrays in a sample");
   if (shape.empty() ||
       std::any_of(shape.begin() + 1, shape.end(), [](int64_t n) { return n <= 0; }) ||
       (shape[0] != kVaries && shape[0] <= 0))
-    return cannot(field, "only the first extent may vary, and none may be 0; drop it");
+    return cannot(field, "only the first extent may vary, and none may be 0");
   return {};
 }
 
@@ -136,7 +136,7 @@ Status check_array(const Field& field, const std::vector<int64_t>& shape) {
 Result<ParquetColumnType> arrow_column_type(const Field& field) {
   if (field.name.empty()) return cannot(field, "it has no name");
   if (field.name == kArrowKey) return cannot(field, "the name is the key's; rename it");
-  if (field.dtype == DType::kBF16) return cannot(field, "Arrow has no bfloat16; drop it");
+  if (field.dtype == DType::kBF16) return cannot(field, "Arrow has no bfloat16");
   ParquetColumnType type;
   if (field.kind == Kind::kArray || field.kind == Kind::kTokens) {
     type.lists = field.kind == Kind::kTokens ? std::vector<int64_t>{kVaries} : field.shape;

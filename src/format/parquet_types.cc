@@ -165,7 +165,8 @@ class Walker {
     return {};
   }
 
-  static std::string number_field(const Above& above, const ParquetNumber& type, ParquetLeaf& made) {
+  static std::string number_field(const Above& above, const ParquetNumber& type,
+                                  ParquetLeaf& made) {
     const Shape& shape = above.shape;
     Field& field = made.field;
     field.dtype = type.dtype;

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "format/parquet_columns.h"
-#include "format/parquet_types.h"
 #include "format/parquet_library.h"
+#include "format/parquet_types.h"
 
 namespace headrace {
 namespace {

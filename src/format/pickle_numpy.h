@@ -15,7 +15,7 @@
 
 #include <optional>
 
-#include "format/npy_header.h"
+#include "base/npy.h"
 #include "format/pickle_stack.h"
 
 namespace headrace {

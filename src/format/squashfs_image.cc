@@ -8,9 +8,8 @@
 namespace headrace {
 namespace {
 
-// Types of inodes; those of attributes and large files are 7 more.
-enum class InodeType : uint16_t { kFolder = 1, kFile = 2, kLink = 3, kSocket = 7 };
-constexpr uint16_t kExtended = 7;
+// Types of entries.
+enum class EntryType : uint16_t { kFolder = 1, kFile = 2, kLink = 3, kSocket = 7 };
 
 constexpr uint32_t kNoFragment = ~uint32_t{0};
 constexpr uint64_t kFragmentsInBlock = 512;
@@ -20,15 +19,6 @@ constexpr uint32_t kMostInRun = 256;
 constexpr uint64_t kMostHoles = uint64_t{1} << 30;  // of one file: memory that no byte stands for
 // What a small image may list; a large one as many as it has bytes, at most.
 constexpr uint64_t kFewEntries = 65536;
-
-SquashPlace place_of(uint64_t reference) {
-  return {reference >> 16, reference & 0xffff};
-}
-
-// The number of a reference's inode table place, for error texts.
-Status wrong_type(std::string_view wanted, uint16_t type) {
-  return corrupt(fmt::format("an inode of type {} where a {} should be", type, wanted));
-}
 
 template <size_t N>
 using Raw = std::array<std::byte, N>;
@@ -94,59 +84,6 @@ Status SquashTree::count(std::string_view what, uint64_t& counter) const {
   return corrupt(fmt::format("more {} than an image of {} bytes can have", what, super_.used));
 }
 
-Status SquashTree::folder_inode(uint64_t reference, FolderInode& out) {
-  SquashPlace at = place_of(reference);
-  Raw<16> head;
-  HEADRACE_TRY(inodes_.read(at, head));
-  const auto type = load_le<uint16_t>(head);
-  uint64_t size = 0;
-  if (type == static_cast<uint16_t>(InodeType::kFolder)) {
-    Raw<16> rest;
-    HEADRACE_TRY(inodes_.read(at, rest));
-    const Bytes b(rest);
-    out.listing = {load_le<uint32_t>(b), load_le<uint16_t>(b.subspan(10))};
-    size = load_le<uint16_t>(b.subspan(8));
-  } else if (type == static_cast<uint16_t>(InodeType::kFolder) + kExtended) {
-    Raw<24> rest;
-    HEADRACE_TRY(inodes_.read(at, rest));
-    const Bytes b(rest);
-    out.listing = {load_le<uint32_t>(b.subspan(8)), load_le<uint16_t>(b.subspan(18))};
-    size = load_le<uint32_t>(b.subspan(4));
-  } else {
-    return wrong_type("folder", type);
-  }
-  out.size = size < 3 ? 0 : size - 3;  // 3 stand for `.` and `..`, which are not stored
-  return {};
-}
-
-Status SquashTree::file_inode(uint64_t reference, FileInode& out) {
-  SquashPlace at = place_of(reference);
-  Raw<16> head;
-  HEADRACE_TRY(inodes_.read(at, head));
-  const auto type = load_le<uint16_t>(head);
-  if (type == static_cast<uint16_t>(InodeType::kFile)) {
-    Raw<16> rest;
-    HEADRACE_TRY(inodes_.read(at, rest));
-    const Bytes b(rest);
-    out = {.blocks_at = load_le<uint32_t>(b),
-           .size = load_le<uint32_t>(b.subspan(12)),
-           .fragment = load_le<uint32_t>(b.subspan(4)),
-           .in_fragment = load_le<uint32_t>(b.subspan(8)),
-           .sizes = at};
-    return {};
-  }
-  if (type != static_cast<uint16_t>(InodeType::kFile) + kExtended) return wrong_type("file", type);
-  Raw<40> rest;
-  HEADRACE_TRY(inodes_.read(at, rest));
-  const Bytes b(rest);
-  out = {.blocks_at = load_le<uint64_t>(b),
-         .size = load_le<uint64_t>(b.subspan(8)),
-         .fragment = load_le<uint32_t>(b.subspan(28)),
-         .in_fragment = load_le<uint32_t>(b.subspan(32)),
-         .sizes = at};
-  return {};
-}
-
 Status SquashTree::take_entry(const std::string& prefix, uint64_t inode_block, SquashPlace& at,
                               uint64_t& left, std::vector<TreeEntry>& out) {
   Raw<8> head;
@@ -163,13 +100,13 @@ Status SquashTree::take_entry(const std::string& prefix, uint64_t inode_block, S
   left -= length;
   if (!is_name(name)) return corrupt("a name in the listing of a folder is none");
   HEADRACE_TRY(count("entries of folders", entries_));
-  const bool is_folder = type == static_cast<uint16_t>(InodeType::kFolder);
-  if (is_folder || type == static_cast<uint16_t>(InodeType::kFile)) {
+  const bool is_folder = type == static_cast<uint16_t>(EntryType::kFolder);
+  if (is_folder || type == static_cast<uint16_t>(EntryType::kFile)) {
     out.push_back({prefix + name, is_folder, inode_block << 16 | load_le<uint16_t>(b)});
     return {};
   }
-  if (type < static_cast<uint16_t>(InodeType::kLink) ||
-      type > static_cast<uint16_t>(InodeType::kSocket))
+  if (type < static_cast<uint16_t>(EntryType::kLink) ||
+      type > static_cast<uint16_t>(EntryType::kSocket))
     return corrupt(fmt::format("'{}{}' is of no type: {}", prefix, name, type));
   if (!name.starts_with('.') && skipped_++ == 0) first_skipped_ = prefix + name;
   return {};

@@ -107,14 +107,13 @@ Status Dataset::read_npy_value(Gather& gather, size_t c, size_t v, SampleValue& 
     return gather.locate(s.with(fmt::format("field '{}'", works_[c].spec.name)), 0, c, v);
   };
   HEADRACE_ASSIGN(const Bytes value, gather.value(0, c, v));
-  auto header = parse_npy_header(value);
-  if (!header.ok()) return located(header.status());
-  if (Status s = check_npy_data(header.value(), value); !s.ok()) return located(s);
-  out.bytes = pool_->take(header.value().data_bytes);
-  copy_npy_data(header.value(), value, out.bytes->span());
+  auto array = open_npy(value, value.size());
+  if (!array.ok()) return located(array.status());
+  out.bytes = pool_->take(array.value().header.data_bytes());
+  HEADRACE_TRY(array.value().copy(value, out.bytes->span()));
   out.present = true;
-  out.dtype = header.value().dtype;
-  out.shape = std::move(header.value().shape);
+  out.dtype = array.value().dtype;
+  out.shape = std::move(array.value().shape);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/npy.h"
+#include "codec/elements.h"
 #include "engine/gather.h"
 #include "engine/read_now.h"
 
@@ -13,11 +14,18 @@ namespace headrace {
 namespace {
 
 constexpr uint64_t kMostSamples = 64;
-constexpr uint64_t kHeadBytes = 4096;  // more than NumPy ever writes before the elements
+constexpr uint64_t kHeadBytes = 4096;  // more than NumPy writes before elements that are numbers
+constexpr uint64_t kMostHeader = 1 << 20;
 
-// The first bytes of an extent, all that there are up to `most`.
-Result<Buffer> read_head(const Source& source, const Unit& unit, const Piece& piece,
-                         uint64_t most) {
+Result<StoredArray> described(Bytes head, uint64_t total) {
+  HEADRACE_ASSIGN(NpyArray array, open_npy(head, total));
+  return StoredArray{true, array.dtype, std::move(array.shape)};
+}
+
+// By ranges, of a value that lies in one piece.
+Result<StoredArray> from_extent(const Source& source, const Request& request) {
+  const Piece& piece = request.pieces[0];
+  const Unit& unit = request.units[piece.unit];
   const std::string path = source.file_path(unit.file);
   uint64_t length = unit.stored_bytes;
   if (length == kWholeFile) {
@@ -26,27 +34,13 @@ Result<Buffer> read_head(const Source& source, const Unit& unit, const Piece& pi
   }
   length -= std::min(length, piece.begin);
   if (piece.length != kWholeFile) length = std::min(length, piece.length);
-  Buffer out;
-  HEADRACE_TRY(
-      source.store().read_at(path, unit.offset + piece.begin, std::min(length, most), out));
-  return out;
-}
-
-Result<StoredArray> described(Bytes head) {
-  HEADRACE_ASSIGN(NpyHeader header, parse_npy_header(head));
-  return StoredArray{true, header.dtype, std::move(header.shape)};
-}
-
-// By ranges, of a value that lies in one piece.
-Result<StoredArray> from_extent(const Source& source, const Request& request) {
-  const Piece& piece = request.pieces[0];
-  const Unit& unit = request.units[piece.unit];
-  HEADRACE_ASSIGN(Buffer head, read_head(source, unit, piece, kHeadBytes));
+  const uint64_t begin = unit.offset + piece.begin;
+  Buffer head;
+  HEADRACE_TRY(source.store().read_at(path, begin, std::min(length, kHeadBytes), head));
   HEADRACE_ASSIGN(const uint64_t wanted, npy_header_bytes(head.bytes()));
-  if (wanted > head.size()) {
-    HEADRACE_ASSIGN(head, read_head(source, unit, piece, wanted));
-  }
-  return described(head.bytes());
+  if (wanted > head.size() && wanted <= kMostHeader)
+    HEADRACE_TRY(source.store().read_at(path, begin, std::min(length, wanted), head));
+  return described(head.bytes(), length);
 }
 
 Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t field,
@@ -69,7 +63,7 @@ Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t 
   is_there = gather.values(0, 0) > 0;
   if (!is_there) return not_found("absent");
   HEADRACE_ASSIGN(const Bytes value, gather.value(0, 0));
-  return described(value);
+  return described(value, value.size());
 }
 
 }  // namespace

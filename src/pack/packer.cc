@@ -206,7 +206,7 @@ std::vector<Packer::Wish> Packer::wishes_of(const Wave& wave) {
   return wishes;
 }
 
-void Packer::sort_job(Job& job) const {
+void Packer::sort_job(Job& job) {
   // With the dot that follows a key in the name of an entry: "a-b.jpg" lies before "a.jpg".
   std::vector<std::pair<std::string, uint64_t>> keyed;
   for (uint64_t p = layout_.begin(job.shard); p < layout_.begin(job.shard + 1); ++p)

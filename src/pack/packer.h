@@ -58,8 +58,8 @@ class Packer {
   std::unique_ptr<Wave> next_wave(uint64_t begin) const;
   std::vector<Wish> wishes_of(const Wave& wave);
   // The sample of the source at a place of the layout.
-  uint64_t sample_at(uint64_t p) const { return layout_.keep_order ? p : order_.at(p); }
-  void sort_job(Job& job) const;
+  uint64_t sample_at(uint64_t p) { return layout_.keep_order ? p : order_.at(p); }
+  void sort_job(Job& job);
   size_t job_of(uint64_t place) const;
   uint64_t job_end(size_t job) const {
     return job + 1 < jobs_.size() ? jobs_[job + 1].begin : to_write_;
