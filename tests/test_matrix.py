@@ -16,7 +16,7 @@ from headrace import photos
 
 COUNT = 40
 # Not a place for pictures, captions and labels.
-NO_PICTURES = {"megatron": "holds tokens alone", "npy": "holds one array", "npz": "holds arrays alone"}
+NO_PICTURES = {"megatron": "holds tokens alone"}
 READ_ONLY = {"files": "is where the data come from"}
 KEEP_KEYS = {"tar", "tfrecord"}  # at least; where others do it is checked too
 
