@@ -73,8 +73,8 @@ TEST(ProgramTest, OptionsAreChecked) {
   EXPECT_EQ(error(spec), "field 'image': no mode 'CMYK'; there are RGB, L, RGBA, P");
   spec.options = Params({{"fats", true}});
   EXPECT_EQ(error(spec),
-            "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, views, "
-            "max_pixels");
+            "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, layout, "
+            "shape, views, max_pixels");
 }
 
 TEST(ProgramTest, OtherFieldsTakeNoSteps) {
@@ -83,8 +83,8 @@ TEST(ProgramTest, OtherFieldsTakeNoSteps) {
   spec.steps.clear();
   spec.what = "sound";
   EXPECT_EQ(error(spec),
-            "field 'label': nothing decodes 'sound'; there are image, boxes, points, scalar, text, "
-            "bytes, json");
+            "field 'label': nothing decodes 'sound'; there are image, boxes, points, scalar, "
+            "array, tokens, text, bytes, json");
 }
 
 class OneElement final : public Slot {
