@@ -50,7 +50,7 @@ def main() -> None:
         fields = {"image": image, "captions": hr.text("captions", many=True), "key": hr.key()}
         with hr.Loader(path, batch_size=8, fields=fields, seed=1, tail="keep", output="numpy") as loader:
             for epoch, batches in loader.epochs(2):
-                seen = {}
+                seen: dict[str, list[str]] = {}
                 for batch in batches:
                     draws = np.random.default_rng([epoch, *batch.indices])  # of the samples alone: the same after a resume
                     texts = [every[draws.integers(len(every))] for every in batch["captions"]]

@@ -37,7 +37,8 @@ def timed(source: pathlib.Path) -> tuple[float, list[tuple[str, int]]]:
     with hr.Loader(source, 16, {**FIELDS, "key": hr.key()}, seed=1, tail="keep") as loader:
         for _ in loader.epoch(0):
             pass
-        begin, seen = time.perf_counter(), []
+        seen: list[tuple[str, int]] = []
+        begin = time.perf_counter()
         for batch in loader.epoch(1):
             seen += zip(batch["key"], batch["label"].tolist())
         return len(seen) / (time.perf_counter() - begin), sorted(seen)

@@ -13,6 +13,7 @@ import io
 import pathlib
 import tarfile
 import tempfile
+from typing import Any
 
 import headrace as hr
 from headrace.photos import make_photo
@@ -28,7 +29,7 @@ FIELDS = {"image": hr.image("jpg").random_resized_crop(32).random_flip(), "label
 
 
 def write_shard(path: pathlib.Path, numbers: range) -> None:
-    samples = [{"__key__": f"{i:06d}", "jpg": make_photo(i, (64, 48)), "cls": i % 10} for i in numbers]
+    samples: list[dict[str, Any]] = [{"__key__": f"{i:06d}", "jpg": make_photo(i, (64, 48)), "cls": i % 10} for i in numbers]
     if webdataset is not None:
         with webdataset.TarWriter(str(path)) as writer:
             for sample in samples:
@@ -36,7 +37,8 @@ def write_shard(path: pathlib.Path, numbers: range) -> None:
         return
     with tarfile.open(path, "w") as tar:
         for sample in samples:
-            for name, value in (("jpg", sample["jpg"]), ("cls", str(sample["cls"]).encode())):
+            for name in ("jpg", "cls"):
+                value = sample[name] if name == "jpg" else str(sample[name]).encode()
                 info = tarfile.TarInfo(f"{sample['__key__']}.{name}")
                 info.size = len(value)
                 tar.addfile(info, io.BytesIO(value))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ def build_index(source: Any, to: str, *, root: str | None = None, progress: Prog
 
 def pack(
     source: Any,
-    destination: str,
+    destination: str | os.PathLike[str],
     *,
     to: str = "tar",
     shards: int = 0,
