@@ -17,6 +17,7 @@ import dataclasses
 import gzip
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -91,7 +92,11 @@ class Failed(RuntimeError):
 
 
 def files_in(folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    return {str(p.relative_to(folder)): p for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in OURS}
+    return {
+        str(p.relative_to(folder)): p
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and p.name not in OURS and p.suffix != ".hridx"
+    }
 
 
 def content(path: pathlib.Path) -> bytes:
@@ -108,12 +113,15 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def opened(path: pathlib.Path, scratch: pathlib.Path) -> hr.Dataset:
-    """A .beton is committed in gzip, which headrace does not open."""
-    if path.name.endswith(".beton.gz"):
-        plain = scratch / path.name.removesuffix(".gz")
-        plain.write_bytes(content(path))
-        path = plain
-    return hr.open(path)
+    """Opens a copy; a .beton is committed in gzip, which headrace does not open."""
+    copy = scratch / path.name.replace(".beton.gz", ".beton")
+    if path.is_dir():
+        shutil.copytree(path, copy)
+    else:
+        for beside in path.parent.glob(f"{path.stem}.*"):  # an .idx and its .bin
+            (scratch / beside.name).write_bytes(beside.read_bytes())
+        copy.write_bytes(content(path) if path.name.endswith(".beton.gz") else path.read_bytes())
+    return hr.open(copy)
 
 
 def same_values(new: pathlib.Path, committed: pathlib.Path) -> bool:
@@ -139,7 +147,7 @@ def compare(new: pathlib.Path, committed: pathlib.Path) -> str:
         if name == "expected.json":
             alike = json.loads(content(a[name])) == json.loads(content(b[name]))
         else:
-            place = name.split("/")[0]  # a folder is a data set as a whole
+            place = name.split("/")[0].replace(".bin", ".idx")  # a folder is a data set as a whole, and so is a pair
             try:
                 alike = same_values(new / place, committed / place)
             except hr.Error as error:
@@ -167,10 +175,14 @@ def call(golden: Golden, python: pathlib.Path, *arguments: str) -> str:
 
 
 def pack(golden: Golden, new: pathlib.Path, folder: pathlib.Path) -> None:
+    """Of copies: opening leaves indexes beside the data."""
     source = GOLDEN / (golden.source or golden.format)
+    if source.exists():
+        source = pathlib.Path(shutil.copytree(source, folder.parent / "source"))
+    else:
+        source = new
     for name in golden.sets:
-        place = source / name if source.exists() else new / name
-        hr.pack(place, folder / name.split(".")[0], to=golden.format, shards=3, keep_order=True, fields=golden.fields)
+        hr.pack(source / name, folder / name.split(".")[0], to=golden.format, shards=3, keep_order=True, fields=golden.fields)
 
 
 @dataclasses.dataclass
