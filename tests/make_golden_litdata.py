@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes LitData folders with LitData, for our reader to agree with.
 
-peer | write FOLDER: see golden_script.py; bench/peers/litdata.txt has the versions.
+peer | write FOLDER: see golden_script.py; tests/golden/litdata/requirements.txt has the versions.
 """
 
 from __future__ import annotations

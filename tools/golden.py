@@ -61,7 +61,7 @@ TYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16")
 ALL = [
     Golden("arrow", "arrow", "datasets", GOLDEN / "arrow/requirements.txt", sets=("datasets.arrow",)),
     Golden("beton", "beton", "ffcv"),
-    Golden("litdata", "litdata", "litdata"),
+    Golden("litdata", "litdata", "litdata-zstd", GOLDEN / "litdata/requirements.txt"),
     Golden("mds", "mds", "mosaic", sets=("scalars", "values", "zstd")),
     Golden(
         "megatron",
