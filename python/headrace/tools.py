@@ -83,6 +83,15 @@ def pack(
     return jobs.run(progress)
 
 
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "of unknown version"
+
+
 def doctor() -> list[tuple[str, bool, str]]:
     """(what, fine, words) for each thing that matters to this installation."""
     import importlib.util
@@ -109,12 +118,13 @@ def doctor() -> list[tuple[str, bool, str]]:
         ("pyarrow", "Parquet"),
         ("ml_dtypes", "bfloat16 in NumPy"),
     ):
+        package = "pillow" if name == "PIL" else name
         there = importlib.util.find_spec(name) is not None
         out.append(
             (
                 name,
                 there or name != "numpy",
-                purpose if there else f"{purpose}: not installed (pip install {'pillow' if name == 'PIL' else name})",
+                f"{purpose}, {_version(package)}" if there else f"{purpose}: not installed (pip install {package})",
             )
         )
     return out
