@@ -24,6 +24,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/inflate.h"
 #include "format/example.h"
 #include "format/format.h"
 #include "format/records.h"
@@ -286,6 +287,9 @@ Result<PartPointer> index(const ShardInput& shard) {
 
 Status open_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
   if (unit.opening == kPacked || unit.opening == kPackedWithArrays) {
+    // A byte inflates to 1032 at most, and a number of one byte to 8 more.
+    if (unit.decoded_bytes / (9 * kMaxInflation) > stored.size())
+      return corrupt("not the file that was indexed").at(0);
     decoded.resize(unit.decoded_bytes);
     return open_packed_records(stored, unit.opening == kPackedWithArrays, decoded.span());
   }
