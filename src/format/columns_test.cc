@@ -74,7 +74,7 @@ TEST(Columns, sizes_that_do_not_fill_the_sample_are_errors) {
   std::vector<Extent> places;
   ASSERT_TRUE(locate_columns(columns, {0, 9}, reads_from(sample), places).ok());
   EXPECT_EQ(places[1].begin, 7u);
-  for (const uint64_t length : {0, 3, 6, 8})
+  for (const uint64_t length : {0u, 3u, 6u, 8u})
     EXPECT_EQ(locate_columns(columns, {0, length}, reads_from(sample), places).code(),
               Code::kCorrupt);
   sample[3] = std::byte{0xff};
