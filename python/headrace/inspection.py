@@ -7,8 +7,9 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import headrace as hr
 import numpy as np
+
+import headrace as hr
 
 from . import terminal
 
