@@ -461,3 +461,141 @@ def test_a_bad_sample_is_replaced(tmp_path: pathlib.Path, name: str) -> None:
         labels = [int(v) for b in loader.epoch(0) for v in b["label"][b.valid]]
         assert [bad["sample"] for bad in loader.quarantine] == [5]
     assert 5 not in labels and len(labels) == COUNT and set(labels) == set(range(COUNT)) - {5}
+
+
+# -- parts of a file or a folder ----------------------------------------------------------------------
+
+
+def test_two_parts_of_one_file_are_two_shards(tmp_path: pathlib.Path) -> None:
+    np.savez(tmp_path / "x.npz", cls=np.arange(5), emb=np.ones((5, 2), np.float32))
+    rows, whole = f"{tmp_path}/x.npz#rows", f"{tmp_path}/x.npz#whole"
+    assert (len(hr.open(rows)), len(hr.open(whole)), len(hr.open(rows))) == (5, 1, 5)  # an index each
+    assert hr.open(rows).fingerprint != hr.open(whole).fingerprint
+    image = as_image(make_samples(), tmp_path / "image")
+    two = hr.open([f"{image}#003", f"{image}#011"])
+    assert [bytes(s["txt"], "utf-8") for s in two] == [b"caption 3 Z\xc3\xbcrich", b"caption 11 Z\xc3\xbcrich"]
+    assert len({hr.open(f"{image}#003").fingerprint, hr.open(f"{image}#011").fingerprint, two.fingerprint}) == 3
+    with hr.Loader([f"{image}#003", f"{image}#011"], 1, {"t": hr.text("txt")}, output="numpy") as loader:
+        assert sorted(t for b in loader.epoch(0) for t in b["t"]) == ["caption 11 Zürich", "caption 3 Zürich"]
+
+
+@pytest.mark.parametrize("to", ["mds", "tar", "parquet"])
+def test_a_part_of_a_folder_is_a_folder_in_it(tmp_path: pathlib.Path, to: str) -> None:
+    for name, first in (("train", 0), ("val", 100)):
+        hr.pack(as_tar(make_samples(first), tmp_path / f"source-{name}"), tmp_path / "set" / name, to=to, keep_order=True)
+    assert read(hr.open(f"{tmp_path}/set#val")) == read(hr.open(tmp_path / "set/val"))
+    assert hr.open(f"{tmp_path}/set#val").fingerprint == hr.open(tmp_path / "set/val").fingerprint
+    both = hr.open([f"{tmp_path}/set#train", f"{tmp_path}/set#val"])
+    assert [s["cls"] for s in both] == [*range(COUNT), *range(100, 100 + COUNT)]
+    with pytest.raises(hr.Error, match="test|train"):
+        hr.open(f"{tmp_path}/set#test")
+    with pytest.raises(hr.Error):
+        hr.open(f"{tmp_path}/set/train#../val")
+
+
+# -- types --------------------------------------------------------------------------------------------
+
+TYPES = {"i32": np.int32, "u8": np.uint8, "f32": np.float32, "i64": np.int64}
+# What a format keeps of a number's type; the others keep all.
+KEEPS = {"tar": set(), "lmdb": set(), "tfrecord": {"i64", "f32"}}
+TYPED = ["tfrecord", "arrow", "npz", "parquet", "mds", "tar", "lmdb"]
+
+
+@pytest.fixture(scope="module")
+def numbers_of_types(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    import pyarrow as pa
+
+    root = tmp_path_factory.mktemp("types")
+    columns = {f"n_{n}": pa.array(np.arange(7, dtype=t)) for n, t in TYPES.items()}
+    columns |= {f"a_{n}": pa.array([list(range(i, i + 3)) for i in range(7)], pa.list_(pa.from_numpy_dtype(t))) for n, t in TYPES.items()}
+    table = pa.table(columns)
+    with pa.OSFile(str(root / "x.arrow"), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    return root / "x.arrow"
+
+
+def types_of(path: Any) -> dict[str, str]:
+    ds = hr.open(path)
+    return {f["name"]: f["dtype"] or str(np.asarray(ds[0][f["name"]]).dtype) for f in ds._source.fields}
+
+
+@pytest.mark.parametrize("to", TYPED)
+def test_types_of_numbers_survive_where_the_format_has_them(numbers_of_types: pathlib.Path, tmp_path: pathlib.Path, to: str) -> None:
+    before = types_of(numbers_of_types)
+    hr.pack(numbers_of_types, tmp_path / "b", to=to, keep_order=True)
+    hr.pack(tmp_path / "b", tmp_path / "a", to="arrow", keep_order=True)
+    after = types_of(tmp_path / "a")
+    for n in KEEPS.get(to, set(TYPES)):
+        assert after[f"n_{n}"] == before[f"n_{n}"] == n
+    first, last = hr.open(numbers_of_types), hr.open(tmp_path / "a")
+    for name in before:
+        if name.startswith("n_") and name[2:] in KEEPS.get(to, set(TYPES)):
+            assert [s[name] for s in first] == [s[name] for s in last]
+        elif name.startswith("a_") and to in ("arrow", "parquet", "npz", "mds"):
+            assert [plain(s[name]) for s in first] == [plain(s[name]) for s in last], name
+    if to == "tfrecord":
+        assert [plain(s[n]) for s in first for n in ("a_i64", "a_f32")] == [plain(s[n]) for s in last for n in ("a_i64", "a_f32")]
+
+
+# -- packing ------------------------------------------------------------------------------------------
+
+
+def verified(folder: pathlib.Path) -> Any:
+    from headrace.verify import check_packs, verify
+
+    found = verify([str(folder)])
+    found.compare(check_packs([str(folder)], 1))
+    return found
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n in {f["name"] for f in hr.formats() if f["write"]}])
+def test_verify_finds_a_damaged_byte(places: Places, tmp_path: pathlib.Path, name: str) -> None:
+    folder = pathlib.Path(shutil.copytree(places(name), tmp_path / "copy"))
+    assert verified(folder).good
+    path = data_files(folder)[0]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 16
+    path.write_bytes(data)
+    try:
+        assert not verified(folder).good
+    except hr.Error as e:  # it cannot even be indexed any more
+        assert path.name in str(e)
+
+
+GOLDENS = ["tfrecord", "mds", "litdata", "beton", "recordio", "arrow", "megatron"]
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_what_others_wrote_packs_into_every_format_that_holds_it(tmp_path: pathlib.Path, name: str) -> None:
+    """Refusals name the field and what to do; what is packed is good."""
+    root = pathlib.Path(shutil.copytree(GOLDEN / name, tmp_path / "golden"))
+    for path in root.rglob("*.beton.gz"):
+        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+    sources = [p for p in sorted(root.iterdir()) if p.is_dir() or p.suffix in (".tfrecord", ".beton", ".rec", ".arrow", ".idx")]
+    packed_ones = 0
+    for source in sources:
+        try:
+            ds = hr.open(source)
+        except hr.Error:
+            continue  # a file that is there to be refused
+        for to in (f["name"] for f in hr.formats() if f["write"]):
+            drop: list[str] = []
+            out = tmp_path / f"out-{source.name}-{to}"
+            for _ in range(12):
+                try:
+                    hr.pack(ds, out, to=to, shards=1, keep_order=True, drop=drop)
+                    break
+                except hr.Error as e:
+                    named = re.findall(r"'([^']+)'", str(e))
+                    fields = [n for n in named if n in dict(ds.schema) and n not in drop]
+                    assert named, f"{source.name} to {to}: {e}"
+                    shutil.rmtree(out, ignore_errors=True)
+                    if not fields or len(drop) + 1 == len(ds.schema):
+                        break
+                    drop.append(fields[-1])
+            if not (out / "headrace.json").exists():
+                continue
+            packed_ones += 1
+            assert verified(out).good, (source, to)
+            assert len(hr.open(out)) == len(ds)
+    assert packed_ones >= 5
