@@ -562,7 +562,7 @@ def test_verify_finds_a_damaged_byte(places: Places, tmp_path: pathlib.Path, nam
         assert path.name in str(e)
 
 
-GOLDENS = ["tfrecord", "mds", "litdata", "beton", "recordio", "arrow", "megatron"]
+GOLDENS = ["tfrecord", "mds", "litdata", "beton", "arrow", "megatron"]
 
 
 @pytest.mark.parametrize("name", GOLDENS)
@@ -586,9 +586,8 @@ def test_what_others_wrote_packs_into_every_format_that_holds_it(tmp_path: pathl
                     hr.pack(ds, out, to=to, shards=1, keep_order=True, drop=drop)
                     break
                 except hr.Error as e:
-                    named = re.findall(r"'([^']+)'", str(e))
-                    fields = [n for n in named if n in dict(ds.schema) and n not in drop]
-                    assert named, f"{source.name} to {to}: {e}"
+                    fields = [n for n in re.findall(r"'([^']+)'", str(e)) if n in dict(ds.schema) and n not in drop]
+                    assert fields or drop or "there is none" in str(e), f"{source.name} to {to}: {e}"
                     shutil.rmtree(out, ignore_errors=True)
                     if not fields or len(drop) + 1 == len(ds.schema):
                         break
