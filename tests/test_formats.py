@@ -60,7 +60,6 @@ class Case:
     make: Callable[[list[Sample], pathlib.Path], pathlib.Path]
     fields: dict[str, str]
     golden: bool = False  # written elsewhere: always the same
-    first_label: int = 0
 
 
 ALL = {"image": "jpg", "label": "cls", "text": "txt", "array": "npy"}
@@ -212,7 +211,10 @@ PICTURES = [name for name in MADE if "image" in CASES[name].fields]
 
 def asked_for(name: str) -> dict[str, hr.Field]:
     kinds = {"image": hr.image, "label": hr.scalar, "text": hr.text, "array": hr.array}
-    return {what: kinds[what](field).list() if what in ("image", "array") else kinds[what](field) for what, field in CASES[name].fields.items()}
+    return {
+        what: kinds[what](field).list() if what in ("image", "array") else kinds[what](field)
+        for what, field in CASES[name].fields.items()
+    }
 
 
 def plain(value: Any) -> Any:
@@ -507,7 +509,9 @@ def numbers_of_types(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
     root = tmp_path_factory.mktemp("types")
     columns = {f"n_{n}": pa.array(np.arange(7, dtype=t)) for n, t in TYPES.items()}
-    columns |= {f"a_{n}": pa.array([list(range(i, i + 3)) for i in range(7)], pa.list_(pa.from_numpy_dtype(t))) for n, t in TYPES.items()}
+    columns |= {
+        f"a_{n}": pa.array([list(range(i, i + 3)) for i in range(7)], pa.list_(pa.from_numpy_dtype(t))) for n, t in TYPES.items()
+    }
     table = pa.table(columns)
     with pa.OSFile(str(root / "x.arrow"), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
         writer.write_table(table)
@@ -520,7 +524,9 @@ def types_of(path: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("to", TYPED)
-def test_types_of_numbers_survive_where_the_format_has_them(numbers_of_types: pathlib.Path, tmp_path: pathlib.Path, to: str) -> None:
+def test_types_of_numbers_survive_where_the_format_has_them(
+    numbers_of_types: pathlib.Path, tmp_path: pathlib.Path, to: str
+) -> None:
     before = types_of(numbers_of_types)
     hr.pack(numbers_of_types, tmp_path / "b", to=to, keep_order=True)
     hr.pack(tmp_path / "b", tmp_path / "a", to="arrow", keep_order=True)

@@ -288,7 +288,11 @@ def test_a_label_that_is_no_number_cannot_be_packed(tmp_path: pathlib.Path) -> N
 def test_lists_of_numbers_are_arrays_that_know_their_type(golden: pathlib.Path) -> None:
     ds = hr.open(golden / "lists.tfrecord")
     types = {f["name"]: (f["kind"], f["dtype"], f["shape"]) for f in ds._source.fields}
-    assert types["ids"] == ("array", "i64", (None,)) and types["box"] == ("array", "f32", (None,)) and types["big"][:2] == ("int", "i64")
+    assert (
+        types["ids"] == ("array", "i64", (None,))
+        and types["box"] == ("array", "f32", (None,))
+        and types["big"][:2] == ("int", "i64")
+    )
     want = [from_json(s) for s in EXPECTED["lists"]]
     assert [s["ids"].tolist() for s in ds] == [s["ids"] for s in want]
     assert all(s["ids"].dtype == np.int64 and s["box"].dtype == np.float32 for s in ds)
