@@ -8,6 +8,7 @@ python tests/test_bad_input.py --write       after a message or a case has chang
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 import os
 import pathlib
@@ -239,6 +240,7 @@ CASES: dict[str, list[Case]] = {
         Case("class folders without a file", DATA, lambda p: (p["empty/a"].mkdir(parents=True), hr.open(p["empty"])), "put pictures there"),
         Case("files without an extension", DATA, lambda p: hr.open(p.write("odd/picture", JPEG).parent), "give them one, or list them in a text file"),
         Case("a file of no known format", USAGE, lambda p: hr.open(p.write("x.bin", b"\0\1\2\3" * 300)), "`headrace formats` lists what is read"),
+        Case("a tar in gzip", UNSUPPORTED, lambda p: hr.open(p.write("x.tar.gz", gzip.compress(p["train-0.tar"].read_bytes()))), "unpack it; JPEGs do not shrink anyway"),
         Case("shards of two formats", USAGE, lambda p: hr.open([p["train-0.tar"], p["photos"]]), "open them apart, and blend them"),
         Case("more than 1,000 shards without an index", USAGE, many_shards, "run the command that is named, once"),
         Case('`in_memory="decoded"`', USAGE, lambda p: hr.open(p["photos"], in_memory="decoded"), "say True or False: files are held, not pixels"),

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "batch/buffer_pool.h"
 #include "engine/unit_cache.h"
 #include "index/source.h"
 
@@ -25,14 +26,21 @@ struct Range {
   std::string path;
   uint64_t offset = 0;
   uint64_t length = 0;
-  Buffer bytes;
+  Buffer own;           // kept for the next range
+  SharedBuffer shared;  // or, where values may be handed over, from a pool
+  uint32_t values = 0;  // units that lie in it
   Status status;
+
+  Buffer& into() { return shared ? *shared : own; }
+  Bytes bytes() const { return shared ? shared->bytes() : own.bytes(); }
 };
 
 struct GatherOptions {
   uint64_t gap_bytes = 16 << 10;  // two extents nearer than this become one read
   uint64_t most_bytes = 8 << 20;  // and no merged read is longer than this
   bool runs = false;              // read the whole block a sample lies in, and share it
+  BufferPool* pool = nullptr;     // memory for ranges that may be handed over; null: none will be
+  uint64_t nominal = 0;           // a file of unknown size has about so much
 };
 
 // One thread at a time.  Cleared and refilled: keeps its memory.
@@ -60,6 +68,9 @@ class Gather {
   // Value v of field f of the i-th added sample, until the next call.  The read's failure,
   // where it failed.
   Result<Bytes> value(size_t i, size_t field, size_t v = 0);
+  // The buffer whose whole contents value v is, if nobody else needs it: it is handed over, and
+  // value() must not be called for it again.  Else null.
+  SharedBuffer take(size_t i, size_t field, size_t v = 0);
   // Whether the value lies in memory that the next value() uses again.
   bool is_joined(Bytes value) const { return !value.empty() && value.data() == joined_.data(); }
   const std::string& key(size_t i) const { return requests_[i].request.key; }
@@ -86,7 +97,7 @@ class Gather {
   Result<Bytes> piece_bytes(const Entry& entry, const Piece& piece) const;
   uint32_t share(const Source& source, const Unit& unit, UnitCache& units);
   bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
-  void open_range(const Source& source, const Unit& unit);
+  void open_range(const Source& source, const Unit& unit, const GatherOptions& options);
 
   std::vector<Entry> entries_;  // memory kept over clear()
   std::span<Entry> requests_;   // those in use

@@ -51,7 +51,7 @@ void read_now(Gather& gather, UnitCache& units) {
   }
   std::vector<ReadRequest> reads;
   for (Range& range : ranges)
-    reads.push_back({range.path, range.offset, range.length, &range.bytes, [&](Status status) {
+    reads.push_back({range.path, range.offset, range.length, &range.into(), [&](Status status) {
                        range.status = std::move(status);
                        latch.down();
                      }});
