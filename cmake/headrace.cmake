@@ -3,7 +3,8 @@
 #   src/<folder>/*_test.cc   program test_<folder>
 #   src/<folder>/<table>.inc one row a line, HEADRACE_X(name) or HEADRACE_X(name, NEEDS): name.cc is built
 #                            where the library NEEDS is there; the rows that are built are copied to
-#                            generated/<folder>/<table>.inc, which the registry includes
+#                            generated/<folder>/<table>.inc, which the registry includes; name_*.cc go with it
+#   src/<folder>/<name>.fbs  generated/<folder>/<name>_generated.h, by flatc
 
 add_library(headrace_flags INTERFACE)
 # generated/ first: its tables hide those of src/, which list rows that this build may lack.
@@ -81,13 +82,30 @@ function(headrace_table path skipped)
     set(row "${CMAKE_MATCH_2}")
     set(needs "${CMAKE_MATCH_4}")
     if(needs AND NOT HEADRACE_HAVE_${needs})
-      list(APPEND without "${folder}/${row}.cc" "${folder}/${row}_test.cc")
+      file(GLOB parts CONFIGURE_DEPENDS "${folder}/${row}_*.cc")
+      list(APPEND without "${folder}/${row}.cc" ${parts})
     else()
       string(APPEND rows "${macro}(${row})\n")
     endif()
   endforeach()
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/${relative}" CONTENT "${rows}")
   set(${skipped} ${without} PARENT_SCOPE)
+endfunction()
+
+# Headers that flatc makes of the folder's schemas.
+function(headrace_flatbuffers here folder made)
+  set(headers "")
+  file(GLOB schemas CONFIGURE_DEPENDS "${here}/*.fbs")
+  foreach(schema IN LISTS schemas)
+    if(HEADRACE_HAVE_FLATBUFFERS)
+      get_filename_component(name "${schema}" NAME_WE)
+      set(header "${CMAKE_BINARY_DIR}/generated/${folder}/${name}_generated.h")
+      add_custom_command(OUTPUT "${header}" DEPENDS "${schema}" VERBATIM
+                         COMMAND "${FLATBUFFERS_FLATC}" --cpp --scoped-enums -o "${CMAKE_BINARY_DIR}/generated/${folder}" "${schema}")
+      list(APPEND headers "${header}")
+    endif()
+  endforeach()
+  set(${made} ${headers} PARENT_SCOPE)
 endfunction()
 
 function(headrace_folders)
@@ -120,7 +138,8 @@ function(headrace_folders)
     if(NOT sources)
       continue()
     endif()
-    add_library(headrace_${folder} STATIC ${sources})
+    headrace_flatbuffers("${here}" "${folder}" generated)
+    add_library(headrace_${folder} STATIC ${sources} ${generated})
     target_link_libraries(headrace_${folder} PUBLIC headrace_flags Threads::Threads)
     foreach(other IN LISTS below)
       if(TARGET headrace_${other})

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
+#include "format/lmdb_page.h"
+#include "format/megatron_index.h"
 #include "format/recordio_frame.h"
 #include "format/registry.h"
 #include "format/tfrecord_frame.h"
@@ -78,11 +80,183 @@ std::vector<std::byte> as_recordio(Bytes in) {
   return out;
 }
 
+// The bytes as pages of a small LMDB file: meta pages that let them through, and page numbers that
+// are right.
+std::vector<std::byte> as_lmdb(Bytes in) {
+  constexpr size_t kPage = 256;
+  const size_t pages = std::max<size_t>(1, (in.size() + kPage - 1) / kPage);
+  std::vector<std::byte> out((kLmdbMetaPages + pages) * kPage);
+  std::copy(in.begin(), in.end(), out.begin() + kLmdbMetaPages * kPage);
+  const auto number = [&in](size_t i) {
+    return in.size() > i ? static_cast<uint64_t>(in[in.size() - 1 - i]) : 0;
+  };
+  LmdbMeta meta{.last_page = pages + 1, .transaction = 1};
+  meta.free.pad = kPage;
+  meta.main = {.flags = static_cast<uint16_t>(number(0)),
+               .depth = static_cast<uint16_t>(number(1) % 4),
+               .branch_pages = pages,
+               .leaf_pages = pages,
+               .entries = number(2),
+               .root = kLmdbMetaPages + number(3) % pages};
+  for (uint64_t page = 0; page < kLmdbMetaPages + pages; ++page)
+    store_le(MutableBytes(out).subspan(page * kPage), page);
+  for (uint64_t page = 0; page < kLmdbMetaPages; ++page) {
+    store_le(MutableBytes(out).subspan(page * kPage),
+             LmdbPageHead{.number = page, .flags = kLmdbMeta});
+    store_le(MutableBytes(out).subspan(page * kPage + kLmdbPageHead), meta);
+  }
+  return out;
+}
+
+// The bytes as the arrays of a Megatron index, whose counts are right; the tokens are "shard.bin".
+std::vector<std::byte> as_megatron(Bytes in) {
+  const uint64_t sequences = in.empty() ? 0 : std::min<uint64_t>(in.size() / 24, 64);
+  const uint64_t documents = (in.size() - 12 * sequences) / 8;
+  std::vector<std::byte> out(kMmapHead);
+  std::copy_n(as_bytes(kMmapMagic).begin(), kMmapMagic.size(), out.begin());
+  store_le(MutableBytes(out).subspan(9), kMegatronVersion);
+  store_le(MutableBytes(out).subspan(17), uint8_t{8});
+  store_le(MutableBytes(out).subspan(18), sequences);
+  store_le(MutableBytes(out).subspan(26), documents);
+  const Bytes arrays = in.first(12 * sequences + 8 * documents);
+  out.insert(out.end(), arrays.begin(), arrays.end());
+  return out;
+}
+
+// The bytes as the tables of an image, half of them inodes, half listings, in plain blocks.
+std::vector<std::byte> as_squashfs(Bytes in) {
+  std::vector<std::byte> out(96);
+  const uint64_t inodes = out.size();
+  uint64_t folders = 0;
+  for (const Bytes table : {in.first(in.size() / 2), in.subspan(in.size() / 2)}) {
+    folders = out.size();
+    for (size_t at = 0; at < table.size() || at == 0; at += 8192) {
+      const Bytes block = table.subspan(at, std::min<size_t>(8192, table.size() - at));
+      out.resize(out.size() + 2);
+      store_le(MutableBytes(out).last(2), static_cast<uint16_t>(block.size() | 0x8000u));
+      out.insert(out.end(), block.begin(), block.end());
+    }
+  }
+  const MutableBytes super(out);
+  store_le(super, uint32_t{0x73717368});
+  store_le(super.subspan(12), uint32_t{4096});
+  store_le(super.subspan(20), uint16_t{1});
+  store_le(super.subspan(22), uint16_t{12});
+  store_le(super.subspan(28), uint16_t{4});
+  store_le(super.subspan(40), uint64_t{out.size()});
+  store_le(super.subspan(64), inodes);
+  store_le(super.subspan(72), folders);
+  store_le(super.subspan(80), ~uint64_t{0});
+  return out;
+}
+
+// The bytes as rows and pages of a file with a field of each type, and the allocations it needs.
+std::vector<std::byte> as_beton(Bytes in) {
+  constexpr size_t kFields = 4;
+  const size_t rows = in.empty() ? 0 : static_cast<size_t>(in[0]) % 8;
+  std::vector<std::byte> out(24 + kFields * 1041);
+  for (size_t f = 0; f < kFields; ++f) {
+    out[24 + f * 1041] = static_cast<std::byte>(f);
+    out[25 + f * 1041] = static_cast<std::byte>('a' + f);
+  }
+  out.insert(out.end(), in.begin(), in.end());
+  const MutableBytes head(out);
+  store_le(head, uint16_t{2});
+  store_le(head.subspan(2), static_cast<uint16_t>(kFields));
+  store_le(head.subspan(4), uint32_t{1} << 21);
+  store_le(head.subspan(8), uint64_t{rows});
+  store_le(head.subspan(16), uint64_t{out.size()});
+  for (size_t i = 0; i < 2 * rows; ++i) {
+    const Bytes from = in.subspan(std::min(in.size(), 16 * i));
+    std::vector<std::byte> entry(24);
+    std::copy_n(from.begin(), std::min<size_t>(from.size(), 16), entry.begin() + 8);
+    store_le(MutableBytes(entry), uint64_t{i / 2});
+    out.insert(out.end(), entry.begin(), entry.end());
+  }
+  return out;
+}
+
+// An Arrow file with fields of every sort, some bytes of which are those of the input: place and
+// value, three bytes each.  FlatBuffers that are made up would hardly pass the verifier.
+std::vector<std::byte> as_arrow(Bytes in) {
+  const Result<const Format*> format = find_format("arrow");
+  if (!format.ok()) return {};
+  static const std::vector<std::byte> whole = [&format] {
+    std::vector<std::byte> out;
+    const Schema schema = {
+        {.name = "jpg", .kind = Kind::kJpeg},
+        {.name = "txt", .kind = Kind::kText, .many = true},
+        {.name = "label", .kind = Kind::kInt, .storage = Storage::kExtent, .dtype = DType::kI16},
+        {.name = "box", .kind = Kind::kArray, .dtype = DType::kU8, .shape = {2, 2}},
+        {.name = "points", .kind = Kind::kArray, .dtype = DType::kU8, .shape = {kVaries, 2}}};
+    const auto writer = format.value()->create({.file = memory_sink(out), .schema = schema});
+    for (const std::string_view text : {"1234", "5678"}) {
+      std::vector<RecordValue> values;
+      for (const Field& field : schema)
+        values.push_back({field.name, field.kind, field.storage, as_bytes(text)});
+      (void)writer.value()->append({text, values}).ok();
+    }
+    (void)writer.value()->append({"empty", {}}).ok();
+    (void)writer.value()->finish().ok();
+    return out;
+  }();
+  std::vector<std::byte> out = whole;
+  for (size_t at = 0; at + 3 <= in.size(); at += 3)
+    out[load_le<uint16_t>(in.subspan(at)) % out.size()] = in[at + 2];
+  return out;
+}
+
+// The bytes as an MDS shard of two samples with columns of every sort.
+std::vector<std::byte> as_mds(Bytes in) {
+  const std::string config =
+      R"({"column_encodings": ["str", "ndarray", "list[pil]", "jpeg_array", "int32", "ndarray:uint16"],)"
+      R"("column_names": ["a", "b", "c", "d", "e", "f"], "column_sizes": [null, null, null, null, 4, null],)"
+      R"("format": "mds", "version": 2})";
+  std::vector<std::byte> out(16);
+  store_le(MutableBytes(out), uint32_t{2});
+  const Bytes text = as_bytes(config);
+  out.insert(out.end(), text.begin(), text.end());
+  store_le(MutableBytes(out).subspan(4), static_cast<uint32_t>(out.size()));
+  store_le(MutableBytes(out).subspan(8), static_cast<uint32_t>(out.size() + in.size() / 2));
+  store_le(MutableBytes(out).subspan(12), static_cast<uint32_t>(out.size() + in.size()));
+  out.insert(out.end(), in.begin(), in.end());
+  return out;
+}
+
+// The bytes as the one item of a chunk, and the index that says what is in it.
+std::vector<std::byte> as_litdata(Bytes in, MemoryStore& store) {
+  std::vector<std::byte> out(12);
+  store_le(MutableBytes(out), uint32_t{1});
+  store_le(MutableBytes(out).subspan(4), uint32_t{12});
+  out.insert(out.end(), in.begin(), in.end());
+  store_le(MutableBytes(out).subspan(8), static_cast<uint32_t>(out.size()));
+  const std::string leaf = R"({\"type\": null, \"context\": null, \"children_spec\": []})";
+  store.put("index.json",
+            R"({"chunks": [{"filename": "shard", "chunk_size": 1, "chunk_bytes": )" +
+                std::to_string(out.size()) +
+                R"(}], "config": {"data_format": ["tensor", "numpy", "pil", "jpeg_array"], )"
+                R"("data_spec": "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", )"
+                R"(\"children_spec\": [)" +
+                leaf + "," + leaf + "," + leaf + "," + leaf + R"(]}]"}})");
+  return out;
+}
+
+// Through one format, which the bytes were made up for.
+void index_by(std::string_view name, std::vector<std::byte> bytes) {
+  const Result<const Format*> format = find_format(name);
+  if (!format.ok()) return;
+  const auto store = std::make_shared<MemoryStore>();
+  store->put("shard", std::move(bytes));
+  store->put("shard.bin", std::vector<std::byte>(4096));  // the tokens of a Megatron index
+  const Result<PartPointer> part = format.value()->index({*store, store->stat("shard").value()});
+  if (part.ok()) read_all(*part.value());
+}
+
 // What opens only as a whole, opened from bytes that the index never saw.
 void open_by_all(Bytes in) {
   Buffer opened;
   for (const Format* format : all_formats())
-    for (uint32_t opening = 1; format->open_unit != nullptr && opening <= 4; ++opening)
+    for (uint32_t opening = 1; format->open_unit != nullptr && opening <= 6; ++opening)
       (void)format->open_unit("shard", {.opening = opening, .stored_bytes = in.size()}, in, opened)
           .ok();
 }
@@ -131,11 +305,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto store = std::make_shared<MemoryStore>();
   store->put("shard", std::vector<std::byte>(in.begin(), in.end()));
   index_by_all(store);
-  store->put("shard", with_tar_checksums(in));
+  index_by("tar", with_tar_checksums(in));
+  index_by("tfrecord", as_tfrecord(in));
+  index_by("recordio", as_recordio(in));
+  index_by("lmdb", as_lmdb(in));
+  index_by("megatron", as_megatron(in));
+  index_by("squashfs", as_squashfs(in));
+  index_by("beton", as_beton(in));
+  index_by("arrow", as_arrow(in));
+  index_by("mds", as_mds(in));
+  store->put("shard", as_litdata(in, *store));
   index_by_all(store);
-  store->put("shard", as_tfrecord(in));
-  index_by_all(store);
-  store->put("shard", as_recordio(in));
+  // The bytes as the description beside a shard.
+  store->put("index.json", std::vector<std::byte>(in.begin(), in.end()));
   index_by_all(store);
   open_by_all(in);
   parse_as_part(in);

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import struct
 from collections.abc import Iterable, Iterator
@@ -70,6 +71,15 @@ def example(features: dict[str, bytes]) -> bytes:
     return message(1, entries)
 
 
+def feature(values: list[bytes] | list[int] | list[float]) -> bytes:
+    """A Feature message: bytes, int64 or float, by what the list holds."""
+    if values and isinstance(values[0], int):
+        return message(3, message(1, b"".join(varint(int(v)) for v in values)))
+    if values and isinstance(values[0], float):
+        return message(2, message(1, struct.pack(f"<{len(values)}f", *values)))
+    return message(1, b"".join(message(1, bytes(v)) for v in values))  # type: ignore[arg-type]
+
+
 # -- MXNet's RecordIO --------------------------------------------------------------------------------
 
 RECORDIO_MAGIC = struct.pack("<I", 0xCED7230A)
@@ -118,3 +128,24 @@ def read_recordio(path: pathlib.Path) -> Iterator[tuple[int, bytes]]:
             record += data[at + 8 : at + 8 + length]
             at += 8 + (length + 3) // 4 * 4
         yield begin, record
+
+
+def read_mds(path: pathlib.Path) -> list[dict[str, bytes]]:
+    """The columns of every sample of a shard, as the layout has them."""
+    data = path.read_bytes()
+    n = struct.unpack_from("<I", data)[0]
+    offsets = struct.unpack_from(f"<{n + 1}I", data, 4)
+    config = json.loads(data[4 * (n + 2) : offsets[0]])
+    assert (config["format"], config["version"], offsets[-1]) == ("mds", 2, len(data))
+    samples = []
+    for begin in offsets[:-1]:
+        fixed = config["column_sizes"]
+        varying = iter(struct.unpack_from(f"<{fixed.count(None)}I", data, begin))
+        at = begin + 4 * fixed.count(None)
+        sample = {}
+        for name, size in zip(config["column_names"], fixed):
+            size = next(varying) if size is None else size
+            sample[name] = data[at : at + size]
+            at += size
+        samples.append(sample)
+    return samples

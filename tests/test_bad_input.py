@@ -120,6 +120,12 @@ def sparse(p: Place) -> pathlib.Path:
     return p.change("x.tar", lambda b: b.__setitem__(slice(0, 512), block), "x.tar")
 
 
+def npz(**arrays: Any) -> bytes:
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
 def bomb() -> bytes:
     """65,500 x 65,500 pixels are declared."""
     at = JPEG.index(b"\xff\xc0") + 5
@@ -235,7 +241,7 @@ CASES: dict[str, list[Case]] = {
         Case("a file of no known format", USAGE, lambda p: hr.open(p.write("x.bin", b"\0\1\2\3" * 300)), "`headrace formats` lists what is read"),
         Case("shards of two formats", USAGE, lambda p: hr.open([p["train-0.tar"], p["photos"]]), "open them apart, and blend them"),
         Case("more than 1,000 shards without an index", USAGE, many_shards, "run the command that is named, once"),
-        Case("`in_memory=True`", UNSUPPORTED, lambda p: hr.open(p["photos"], in_memory=True), "leave it out"),
+        Case('`in_memory="decoded"`', USAGE, lambda p: hr.open(p["photos"], in_memory="decoded"), "say True or False: files are held, not pixels"),
     ],
     "Indexes": [
         Case("an index place that cannot be written", STORAGE, lambda p: hr.build_index(p["train-0.tar"], p.write("file", b"").parent / "file/index"), "name a folder that can be made and written"),
@@ -256,6 +262,13 @@ CASES: dict[str, list[Case]] = {
         Case("a key that comes again later", DATA, lambda p: hr.open(p.tar("x.tar", [("a.jpg", JPEG), ("b.jpg", JPEG), ("a.cls", b"1")])), "put the members of a sample together: `tar --sort=name`"),
         Case("a sparse member", UNSUPPORTED, lambda p: hr.open(sparse(p)), "write the shard without `--sparse`"),
         Case("a shard that shrank after it was opened", DATA, shrink, "do not write to data in use"),
+    ],
+    "NumPy's files and pickled arrays": [
+        Case("an .npz with an object array", UNSUPPORTED, lambda p: hr.open(p.write("x.npz", npz(x=np.array([{}, 1], dtype=object)))), "save numbers or text"),
+        Case("an .npz that was cut", DATA, lambda p: hr.open(p.write("x.npz", npz(x=np.arange(9))[:-9])), "fetch it again"),
+        Case("`#rows` of arrays of several lengths", USAGE, lambda p: hr.open(str(p.write("x.npz", npz(x=np.arange(9), y=np.arange(8)))) + "#rows"), "leave `#rows` away: one sample"),
+        Case("a pickled object array", UNSUPPORTED, lambda p: hr.open(p.write("x.pkl", pickle.dumps({"x": np.array([{}, 1], dtype=object)}, 4))), "save numbers or text"),
+        Case("pickled arrays with code among them", DATA, lambda p: hr.open(p.write("x.pkl", pickle.dumps({"x": np.arange(3), "y": Code()}, 4))), "save arrays and lists only"),
     ],
     "Lists and pickles": [
         Case("a list whose files are elsewhere", STORAGE, lambda p: hr.open(p.write("list.txt", b"a/a0.jpg 0\n")), "`root=` says what paths are relative to"),

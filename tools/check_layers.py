@@ -20,8 +20,12 @@ INCLUDE = re.compile(r'#include "([a-z_]+)/')
 WRAPPED = {
     "jpeglib.h": re.compile(r"codec/(jpeg\.cc|jpeg_fixture\.h|encode_jpeg\.cc)"),
     "spng.h": re.compile(r"codec/(png|encode_png)\.cc"),
-    "zlib.h": re.compile(r"codec/png(_test)?\.cc"),
+    "zlib.h": re.compile(r"(codec/png(_test)?|base/zlib)\.cc"),
+    "zstd.h": re.compile(r"base/zstd\.cc"),
+    "lz4.h": re.compile(r"base/lz4\.cc"),
+    "lzma.h": re.compile(r"base/xz\.cc"),
     "webp/": re.compile(r"codec/(webp|encode_webp)\.cc"),
+    "libdeflate.h": re.compile(r"base/inflate\.cc"),
     "hwy/": re.compile(r"transform/(kernels_[a-z]+\.cc|(sums|lanes)-inl\.h)"),
     "Python.h": re.compile(r"(?!)"),
     "nanobind/": re.compile(r"(?!)"),

@@ -37,7 +37,10 @@ class HEADRACE_API Dataset {
   Dataset take(std::vector<uint64_t> samples) const;
 
   // One sample; without `fields` everything as it lies.  Fields that it lacks are left out.
+  // Several values of one field are an error; lists() gives them.
   std::map<std::string, Array> at(uint64_t sample, const Fields& fields = {}) const;
+  // Likewise, with every value of every field.
+  std::map<std::string, std::vector<Array>> lists(uint64_t sample, const Fields& fields = {}) const;
 
   struct Inside;
   explicit Dataset(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) {}

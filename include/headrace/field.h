@@ -35,15 +35,23 @@ class Value {
 using Values = std::map<std::string, Value>;
 
 struct Field {
-  std::string what;  // "image", "scalar", "text", "bytes", "json", "key", "boxes", "points"
+  // "image", "scalar", "array", "tokens", "text", "bytes", "json", "key", "boxes", "points"
+  std::string what;
   std::string field;
   Values options;
   std::vector<std::pair<std::string, Values>> steps;
   std::string packing;  // "": dense where the shape is fixed; "list", "padded", "ragged"
+  bool many = false;    // any number of values a sample
 
   Field step(std::string name, Values values = {}) const {
     Field out = *this;
     out.steps.emplace_back(std::move(name), std::move(values));
+    return out;
+  }
+  // Takes any number of values a sample; Column::first then says which are whose.
+  Field each() const {
+    Field out = *this;
+    out.many = true;
     return out;
   }
   Field packed(std::string how) const {
@@ -58,6 +66,13 @@ inline Field image(std::string field, Values options = {}) {
 }
 inline Field scalar(std::string field, Values options = {}) {
   return {"scalar", std::move(field), std::move(options), {}, ""};
+}
+// Options dtype (what bytes hold, or what values become) and shape; steps normalize and cast.
+inline Field array(std::string field, Values options = {}) {
+  return {"array", std::move(field), std::move(options), {}, ""};
+}
+inline Field tokens(std::string field, Values options = {}) {
+  return {"tokens", std::move(field), std::move(options), {}, ""};
 }
 inline Field text(std::string field) {
   return {"text", std::move(field), {}, {}, ""};

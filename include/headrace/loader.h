@@ -37,6 +37,9 @@ struct Column {
   std::vector<Array> items;      // "list": one a sample
   std::vector<int64_t> offsets;  // "ragged": where each sample begins, in elements, and the end
   std::vector<std::vector<int64_t>> shapes;  // "padded", "ragged", "list": of each sample
+  // Of fields with many values a sample: sample i has the items, or the rows of `values`, from
+  // first[i] up to first[i + 1].
+  std::vector<int64_t> first;
 };
 
 // Owns its memory: it stays valid when the loader is gone.

@@ -12,7 +12,7 @@ from .batch import Batch
 from .blend import Blend, blend
 from .dataset import Dataset, open
 from .errors import DataError, Error, StorageError, Unsupported, UsageError
-from .fields import IMAGENET, Field, ImageField, image, key, scalar, text
+from .fields import IMAGENET, ArrayField, Field, ImageField, array, image, key, scalar, text, tokens
 from .fields import bytes_ as bytes
 from .fields import json_ as json
 from .joint import MaskField, boxes, joint, mask, points
@@ -24,6 +24,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "IMAGENET",
+    "ArrayField",
     "Batch",
     "Blend",
     "DataError",
@@ -37,6 +38,7 @@ __all__ = [
     "StorageError",
     "Unsupported",
     "UsageError",
+    "array",
     "blend",
     "boxes",
     "build_index",
@@ -56,4 +58,5 @@ __all__ = [
     "points",
     "scalar",
     "text",
+    "tokens",
 ]

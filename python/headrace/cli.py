@@ -13,12 +13,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import headrace as hr
+
+from .cli_options import Index, Json, Root, Source
+from .cli_pack import pack, verify
 
 
 class _Commands(TyperGroup):
@@ -61,13 +64,6 @@ def _options(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
 ) -> None:
     pass
-
-
-Source = Annotated[list[str], typer.Argument(help="Tar shards (globs, {0000..0127}), a folder, or a list of files.")]
-Root = Annotated[Optional[str], typer.Option(help="What the paths of a list are relative to; else the list's own folder.")]
-Index = Annotated[Optional[str], typer.Option(help="Where `headrace index` put the index.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
-Threads = Annotated[int, typer.Option(help="Threads; 0: as many as CPUs.", min=0)]
 
 
 @app.command()
@@ -120,90 +116,8 @@ def index(
     out.print(terminal.plain(f"{to}: {words}, {terminal.seconds(time.perf_counter() - start)}"), soft_wrap=True)
 
 
-@app.command()
-def pack(
-    source: Source,
-    destination: Annotated[str, typer.Argument(help="The folder that the shards are written to.")],
-    to: Annotated[str, typer.Option(help="The format; `headrace formats` lists them.")] = "tar",
-    shards: Annotated[int, typer.Option(help="How many shards; 0: by --shard-size.", min=0)] = 0,
-    shard_size: Annotated[Optional[str], typer.Option(help="About how large a shard is to be: 512M, 1G.")] = None,
-    for_ranks: Annotated[int, typer.Option(help="Make the number of shards a multiple of this many ranks …", min=1)] = 1,
-    for_workers: Annotated[int, typer.Option(help="… times this many workers each.", min=1)] = 1,
-    keep_order: Annotated[bool, typer.Option("--keep-order", help="Keep the order; else each shard is a random part.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the random order.", min=0)] = 0,
-    threads: Threads = 0,
-    root: Root = None,
-) -> None:
-    """Writes a data set as even shards. The same command again goes on where it stopped.
-
-    Example: [bold]headrace pack imagenet/train train-tar --shard-size 512M --for-ranks 64[/]
-    """
-    from . import terminal
-
-    start = time.perf_counter()
-    with terminal.progress() as bars:
-        task = bars.add_task("packing samples", total=None)
-
-        def tell(done: int, total: int, *_: int) -> None:
-            bars.update(task, completed=done, total=total)
-
-        result = hr.pack(
-            source, destination, to=to, shards=shards, shard_size=shard_size or 0, for_ranks=for_ranks,
-            for_workers=for_workers, keep_order=keep_order, seed=seed, threads=threads, root=root, progress=tell,
-        )  # fmt: skip
-    _packed(destination, result, time.perf_counter() - start)
-
-
-def _packed(destination: str, result: dict[str, Any], seconds: float) -> None:
-    from . import terminal
-
-    rows = terminal.facts()
-    rows.add_row("samples", f"{result['samples']:,}")
-    kept = f" ({result['shards_kept']:,} were there already)" if result.get("shards_kept") else ""
-    rows.add_row("shards", f"{result['shards']:,}{kept}")
-    rows.add_row("size", f"{terminal.size(result['bytes'])}, {terminal.size(result['bytes'] / max(1, result['shards']))} a shard")
-    if result.get("was_complete"):
-        rows.add_row("", "all was there already: nothing to do")
-    rows.add_row("time", terminal.seconds(seconds))
-    rows.add_row("open it with", terminal.plain(f"hr.open({destination!r})"))
-    terminal.console().print(rows)
-
-
-@app.command()
-def verify(
-    url: Source,
-    root: Root = None,
-    index: Index = None,
-    threads: Threads = 0,
-    show: Annotated[int, typer.Option(help="Bad samples that are named at most.", min=0)] = 50,
-    as_json: Json = False,
-) -> None:
-    """Reads every sample, decodes every picture, names what is bad (exit code 1).
-
-    Example: [bold]headrace verify 'train-*.tar'[/]
-    """
-    from . import _core, terminal
-    from .verify import Verified
-    from .verify import verify as run
-
-    start = time.perf_counter()
-    found = Verified()
-    with terminal.progress() as bars:
-        task = bars.add_task("reading samples", total=None)
-
-        def tell(done: int, total: int, bad: int) -> None:
-            words = f"reading samples, [red]{bad:,} bad[/]" if bad else "reading samples"
-            bars.update(task, completed=done, total=total, description=words)
-
-        try:
-            found = run(url, root=root, index=index, threads=threads or _core.usable_cpus(), progress=tell)
-        except hr.DataError as e:  # not even the index can be made: a cut shard, say
-            found.error = str(e)
-    if as_json:
-        print(json.dumps(found.as_data(show), indent=2))
-    else:
-        found.page(show, time.perf_counter() - start)
-    raise typer.Exit(0 if found.good else 1)
+app.command()(pack)
+app.command()(verify)
 
 
 @app.command()

@@ -13,8 +13,9 @@ import numpy as np
 
 from . import _core
 from .checks import path, whole
-from .errors import Unsupported, UsageError
+from .errors import UsageError
 from .fields import Field
+from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
@@ -49,8 +50,10 @@ def urls_of(source: Any) -> list[str]:
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
-def open_source(urls: list[str], index: Any = None, root: Any = None) -> _core.Source:
+def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory: bool = False) -> _core.Source:
     source = _core.open_source(urls, path(index, "index"), path(root, "root"))
+    if in_memory:
+        source = _core.hold(source)
     for notice in source.notices:
         tell_once(notice)
     return source
@@ -75,6 +78,7 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
             "options": field.options,
             "steps": field.steps,
             "packing": field.packing,
+            "many": field.many,
         }
         if field.joint:
             spec.update(joint=field.joint, leads=field.leads)
@@ -89,7 +93,7 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
 def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """How each output reaches Python: (name, "array" | "scalar" | "text" | "bytes" | "json")."""
     if fields is None:
-        kinds = {"int": "array", "float": "array", "text": "text", "json": "text"}
+        kinds = dict.fromkeys(("int", "float", "array", "npy", "tokens"), "array") | {"text": "text", "json": "text"}
         return [(name, kinds.get(kind, "bytes")) for name, kind, _ in source.schema]
     out = []
     for (name, field), spec in zip(fields.items(), specs):
@@ -102,7 +106,12 @@ def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: li
     return out
 
 
-class Dataset:
+def parsed(value: Any) -> Any:
+    """JSON, or a list of such."""
+    return [parsed(v) for v in value] if isinstance(value, list) else json.loads(value)
+
+
+class Dataset(Views):
     """Samples by number. A drop-in for ``torch.utils.data.Dataset``; can be pickled."""
 
     def __init__(
@@ -112,10 +121,12 @@ class Dataset:
         *,
         index: Any = None,
         root: Any = None,
+        in_memory: bool = False,
         views: tuple[Any, ...] = (),
     ) -> None:
         self._urls, self._fields, self._index, self._root, self._views = urls, fields, index, root, views
-        source = open_source(urls, index, root)
+        self._in_memory = in_memory
+        source = open_source(urls, index, root, in_memory)
         for view in views:
             source = source.slice(*view) if isinstance(view, tuple) else source.view(view)
         self._attach(source)
@@ -130,11 +141,11 @@ class Dataset:
         # Absolute: whoever unpickles it may stand in another folder.
         urls = [os.path.abspath(url) if "://" not in url else url for url in self._urls]
         index, root = (p if p is None else os.path.abspath(p) for p in (self._index, self._root))
-        return {"args": (urls, self._fields, index, root, self._views)}
+        return {"args": (urls, self._fields, index, root, self._in_memory, self._views)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        urls, fields, index, root, views = state["args"]
-        self.__init__(urls, fields, index=index, root=root, views=views)  # type: ignore[misc]
+        urls, fields, index, root, in_memory, views = state["args"]
+        self.__init__(urls, fields, index=index, root=root, in_memory=in_memory, views=views)  # type: ignore[misc]
 
     def __len__(self) -> int:
         return self._source.size
@@ -153,18 +164,19 @@ class Dataset:
         if outside.size:
             raise IndexError(f"sample {outside.flat[0]} of a data set of {len(self)}")
         numbers = np.where(numbers < 0, numbers + len(self), numbers)
-        return self._sample(int(numbers)) if numbers.ndim == 0 else self._view(numbers.tolist())
+        return self._sample(int(numbers)) if numbers.ndim == 0 else self._numbers(numbers)
 
     def _sample(self, n: int) -> dict[str, Any]:
         out = {}
         for (name, how), value in zip(self._finishes, self._core.at(n, [how for _, how in self._finishes])):
             if value is not None:
-                out[name] = json.loads(value) if how == "json" else value
+                out[name] = parsed(value) if how == "json" else value
         return out
 
     def _view(self, view: Any) -> Dataset:
         other = object.__new__(Dataset)
         other._urls, other._fields, other._index, other._root = self._urls, self._fields, self._index, self._root
+        other._in_memory = self._in_memory
         other._views = (*self._views, view)
         other._attach(self._source.slice(*view) if isinstance(view, tuple) else self._source.view(view))
         return other
@@ -209,7 +221,10 @@ def open(
     fields: what to make of each field; without it raw bytes, scalars and text as they lie.
     index: where ``headrace index SRC --to URL`` put the index.
     root: what the paths of a list are relative to; the list's own folder unless given.
+    in_memory: reads all files of the data set, as they lie, into memory, once for all processes of a node:
+        a file in /dev/shm that the first of them writes and the last removes. At most half of the memory.
+        Where /dev/shm has no room each process keeps its own copy, and says so.
     """
-    if in_memory:
-        raise Unsupported("in_memory=True is not built yet; leave it out")
-    return Dataset(urls_of(source), fields, index=index, root=root)
+    if not isinstance(in_memory, bool):
+        raise UsageError(f"in_memory is True or False, not {in_memory!r}")
+    return Dataset(urls_of(source), fields, index=index, root=root, in_memory=in_memory)

@@ -30,6 +30,7 @@ class Field:
         self.options = options
         self.steps: list[tuple[str, dict[str, Any]]] = []
         self.packing: str | None = None
+        self.many = False  # any number of values a sample
         self.joint = ""  # the group whose draws it shares
         self.leads = False  # the picture that the group follows
         self.functions: list[Callable[[Any], Any]] = []
@@ -66,16 +67,31 @@ class Field:
         return other
 
     def list(self: Self) -> Self:
-        """A batch holds a list, one value a sample: any shapes."""
+        """A batch holds a list, one value a sample: any shapes. With ``many``: a list of lists."""
         return self._with(packing="list")
 
     def padded(self: Self) -> Self:
-        """A batch holds (values filled up with zeros to the largest, true sizes)."""
+        """A batch holds (values filled up with zeros to the largest, true sizes). Not with ``many``."""
         return self._with(packing="padded")
 
     def ragged(self: Self) -> Self:
-        """A batch holds (all values one after the other, where each begins, true sizes)."""
+        """A batch holds (all values one after the other, where each begins, true sizes).
+
+        With ``many``, for values of one shape: (all values of all samples, [total, …], and where each
+        sample begins, int64 [samples + 1])."""
         return self._with(packing="ragged")
+
+
+class ArrayField(Field):
+    """Numbers: arrays and tokens."""
+
+    def normalize(self, mean: float | Sequence[float], std: float | Sequence[float]) -> ArrayField:
+        """``(value - mean) / std`` as f32. One number each, or one for each of the last axis."""
+        return self._step("normalize", mean=mean, std=std)
+
+    def cast(self, dtype: str) -> ArrayField:
+        """To another type: ``"f32"``, ``"i64"``, … A number that an integer type cannot hold is an error."""
+        return self._step("cast", dtype=dtype)
 
 
 class ImageField(Field):
@@ -299,9 +315,19 @@ class ImageField(Field):
 
 
 def image(
-    field: str, *, mode: str = "RGB", fast: bool = False, strict: bool = True, orient: bool = False, views: int = 1
+    field: str,
+    *,
+    mode: str = "RGB",
+    fast: bool = False,
+    strict: bool = True,
+    orient: bool = False,
+    views: int = 1,
+    layout: str | None = None,
+    shape: Sequence[int] | None = None,
+    many: bool = False,
 ) -> ImageField:
     """A picture, decoded: JPEG, PNG and WebP by headrace, what else Pillow opens by Pillow, slowly.
+    Or a picture as numbers: u8 arrays and ``.npy`` files of shape (h, w), (h, w, 1), (h, w, 3) or (h, w, 4).
 
     ``mode``: "RGB", "L" (gray) or "RGBA"; whatever is stored becomes that as Pillow's ``convert`` does it.
     "P" takes the numbers as they are stored, palette indices or gray values, and refuses colours.
@@ -316,32 +342,94 @@ def image(
 
     ``views``: so many differently augmented results of one decoded picture, [views,c,h,w] a sample;
     several image fields of the same stored field share one decode too.
+
+    ``layout``: of pictures that are arrays, "HWC" or "CHW", the channels first. ``shape``: of pictures that are
+    plain bytes, which they do not say themselves: ``shape=(32, 32, 3)``; -1 once, where the length tells.
+
+    ``many``: a sample may have any number of pictures, none among them; each is a list. Random steps
+    draw for each picture by itself. ``.ragged()`` makes one tensor of all of them, see there.
     """
-    out = ImageField("image", field, mode=mode, fast=fast, strict=strict, orient=orient, views=views)
+    raw = {k: v for k, v in (("layout", layout), ("shape", shape)) if v is not None}
+    out = ImageField("image", field, mode=mode, fast=fast, strict=strict, orient=orient, views=views, **raw)
     out.finish = "array"
+    out.many = _flag(many)
     return out
 
 
-def scalar(field: str, dtype: str | None = None) -> Field:
-    """A number: decimal digits or a label of the index, int64 unless ``dtype`` says otherwise."""
+def _flag(many: bool) -> bool:
+    if not isinstance(many, bool):
+        raise UsageError(f"many is True or False, not {many!r}")
+    return many
+
+
+def _plain(what: str, field: str, many: bool) -> Field:
+    out = Field(what, field)
+    out.many = _flag(many)
+    return out
+
+
+def scalar(field: str, dtype: str | None = None, *, many: bool = False) -> Field:
+    """A number: decimal digits, a label of the index, or an array of one element.
+
+    int64 or float64, whatever width the data hold, unless ``dtype`` says otherwise. ``many``: as for ``hr.array``.
+    """
     out = Field("scalar", field, **({} if dtype is None else {"dtype": dtype}))
     out.finish = "array"
+    out.many = _flag(many)
     return out
 
 
-def text(field: str) -> Field:
-    """UTF-8 text as ``str``, a list in a batch."""
-    return Field("text", field)
+def _numbers(what: str, field: str, dtype: str | None, shape: int | Sequence[int] | None, many: bool) -> ArrayField:
+    options: dict[str, Any] = {}
+    if dtype is not None:
+        options["dtype"] = dtype
+    if shape is not None:
+        options["shape"] = shape
+    out = ArrayField(what, field, **options)
+    out.finish = "array"
+    out.many = _flag(many)
+    return out
 
 
-def bytes_(field: str) -> Field:
-    """The bytes as they lie, a list in a batch; ``.ragged()`` and ``.padded()`` give u8 arrays."""
-    return Field("bytes", field)
+def array(field: str, *, dtype: str | None = None, shape: int | Sequence[int] | None = None, many: bool = False) -> ArrayField:
+    """An array: of a format that has arrays, a ``.npy`` file, a number, or bytes that hold elements.
+
+    ``dtype``: "u8", "i8", … "u64", "i64", "f16", "bf16", "f32", "f64". Of bytes it says what they hold,
+    little-endian; of all others what they become, as ``cast`` does. ``shape``: what values are brought into,
+    the last axis fastest; -1 once, where the length tells. ``hr.array("emb", dtype="f32", shape=(512,))``.
+
+    Arrays of one shape are dense in a batch, [n, …]; where the data say that the shape varies, a list.
+    The shape of ``.npy`` values is the first sample's, which is looked at when the Loader is made; a sample
+    of another shape is then an error, unless ``.list()``, ``.padded()`` or ``.ragged()`` is asked for.
+
+    ``many``: a sample may have any number of values, none among them; each sample is a list of them.
+    """
+    return _numbers("array", field, dtype, shape, many)
 
 
-def json_(field: str) -> Field:
-    """A JSON value, parsed; a list in a batch."""
-    return Field("json", field)
+def tokens(field: str, *, dtype: str | None = None, shape: int | Sequence[int] | None = None, many: bool = False) -> ArrayField:
+    """Tokens: an array with one axis, of any length; ``dtype`` and ``shape`` as for ``hr.array``.
+
+    A list in a batch; ``.padded()`` gives (values, lengths), ``.ragged()`` (values, offsets, lengths).
+    Of one length (of the data, or by ``shape=2048``) they are dense.
+    """
+    return _numbers("tokens", field, dtype, shape, many)
+
+
+def text(field: str, *, many: bool = False) -> Field:
+    """UTF-8 text as ``str``, a list in a batch. ``many``: as for ``hr.array``."""
+    return _plain("text", field, many)
+
+
+def bytes_(field: str, *, many: bool = False) -> Field:
+    """The bytes as they lie, a list in a batch; ``.ragged()`` and ``.padded()`` give u8 arrays.
+    ``many``: as for ``hr.array``."""
+    return _plain("bytes", field, many)
+
+
+def json_(field: str, *, many: bool = False) -> Field:
+    """A JSON value, parsed; a list in a batch. ``many``: as for ``hr.array``."""
+    return _plain("json", field, many)
 
 
 def key() -> Field:

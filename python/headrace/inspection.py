@@ -28,6 +28,9 @@ def spread(n: int, wanted: int) -> list[int]:
 
 
 def _length(value: Any) -> int | None:
+    if isinstance(value, list):
+        lengths = [_length(v) for v in value]
+        return None if None in lengths else sum(n for n in lengths if n is not None)
     if isinstance(value, str):
         return len(value.encode("utf-8", "surrogateescape"))
     return len(value) if isinstance(value, bytes) else None
@@ -43,7 +46,8 @@ def _pictures(pictures: hr.Dataset, name: str, numbers: list[int]) -> dict[str, 
     sizes, errors = [], []
     for i in numbers:
         try:
-            sizes.append(pictures[i][name].shape[:2])
+            value = pictures[i][name]
+            sizes += [v.shape[:2] for v in (value if isinstance(value, list) else [value])]
         except hr.Error as e:
             errors.append(str(e))
     if sizes:
@@ -54,6 +58,8 @@ def _pictures(pictures: hr.Dataset, name: str, numbers: list[int]) -> dict[str, 
 
 
 def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):
+        return {"values": len(value)}
     if isinstance(value, str):
         short = value if len(value) <= _PREVIEW else value[:_PREVIEW] + "…"
         return {"size": _length(value), "text": short.encode("utf-8", "replace").decode()}
@@ -74,9 +80,11 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
     picked = spread(len(dataset), samples)
     read = [dataset[i] for i in picked]
     fields = []
-    for name, kind, inline in source.schema:
+    for about in source.fields:
+        name, kind = about["name"], about["kind"]
         values = [s[name] for s in read if name in s]
-        field: dict[str, Any] = {"name": name, "kind": kind, "in_index": inline, "present": len(values), "of": len(read)}
+        field: dict[str, Any] = {**about, "present": len(values), "of": len(read)}
+        several = any(isinstance(v, list) for v in values)
         lengths = [n for v in values if (n := _length(v)) is not None]
         numbers = [v for v in values if isinstance(v, (int, float))]
         if lengths:
@@ -85,7 +93,7 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
             field["numbers"] = _distribution(numbers)
         if kind in _PICTURES:
             there = [i for i, s in zip(picked, read) if name in s]
-            pictures = hr.open(url, {name: hr.image(name).layout("NHWC")}, root=root, index=index)
+            pictures = hr.open(url, {name: hr.image(name, many=several).layout("NHWC")}, root=root, index=index)
             field["pictures"] = _pictures(pictures, name, there[:16])
             field["sample"] = _pictures(pictures, name, [number]) if name in dataset[number] else None
         fields.append(field)
@@ -112,6 +120,14 @@ def _range(d: dict[str, Any], show: Any = str) -> str:
     if d["min"] == d["max"]:
         return str(show(d["min"]))
     return f"{show(d['min'])} … {show(d['median'])} … {show(d['max'])}"
+
+
+def _type(field: dict[str, Any]) -> str:
+    """ "jpeg", "int u8", "array f32 [?,3], several"."""
+    words = " ".join(w for w in (field["kind"], field["dtype"]) if w)
+    if field["shape"] is not None:
+        words += f" [{','.join('?' if n is None else str(n) for n in field['shape'])}]"
+    return words + (", several" if field["many"] else "")
 
 
 def _content(field: dict[str, Any]) -> str:
@@ -146,6 +162,8 @@ def _shown(name: str, value: dict[str, Any], fields: list[dict[str, Any]]) -> st
         return f"{terminal.size(value['size'])}, cannot be decoded"
     if "text" in value:
         return f"{terminal.size(value['size'])}: {value['text']}"
+    if "values" in value:
+        return f"{value['values']} values"
     if "shape" in value:
         return f"{value['dtype']} {tuple(value['shape'])}"
     return str(value["value"]) if "value" in value else terminal.size(value["size"])
@@ -171,7 +189,13 @@ def page(facts: dict[str, Any]) -> None:
     rows = terminal.table("field", "kind", "bytes", "content", ">found in")
     for f in facts["fields"]:
         sizes = _range(f["bytes"], terminal.size) if "bytes" in f else "in the index" if f["in_index"] else ""
-        rows.add_row(terminal.plain(f["name"]), f["kind"], sizes, terminal.plain(_content(f)), f"{f['present']} of {f['of']}")
+        rows.add_row(
+            terminal.plain(f["name"]),
+            terminal.plain(_type(f)),
+            sizes,
+            terminal.plain(_content(f)),
+            f"{f['present']} of {f['of']}",
+        )
     out.print(rows)
     out.print(f"[dim]least … median … most of {terminal.count(facts['fields'][0]['of'], 'sample')} read[/]\n")
 

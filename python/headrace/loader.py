@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import time
 import weakref
@@ -14,7 +13,7 @@ from typing import Any
 from . import _core, checks, ranks
 from .batch import STATE_VERSION, Batch, register_pytree
 from .blend import Blend
-from .dataset import Dataset, field_specs, finishes, open_source, tell_once, urls_of
+from .dataset import Dataset, field_specs, finishes, open_source, parsed, tell_once, urls_of
 from .errors import UsageError
 from .fields import Field
 from .mix import Mix, mix_options
@@ -262,7 +261,7 @@ class Loader:
         raw, epoch, g, last = taken
         batch._raw = raw
         for name in self._json:
-            batch[name] = [json.loads(v) for v in batch[name]]
+            batch[name] = parsed(batch[name])
         if self._device != "cpu":
             self._to_device(batch)
         if self._batch_maps:

@@ -34,18 +34,25 @@ class _Chain:
 
 
 def _first_good(dataset: _core.Dataset, how: str, size: int) -> tuple[Any, int]:
-    """The value of the first sample that is no bad data, and its number."""
-    for n in range(min(size, 64)):
+    """The value of the first sample that is no bad data, and its number; of several the first."""
+    last = min(size, 64) - 1
+    for n in range(last + 1):
         try:
-            return dataset.at(n, [how])[0], n
+            value = dataset.at(n, [how])[0]
         except DataError:
-            if n + 1 == min(size, 64):
+            if n == last:
                 raise
-    raise UsageError("the data set has no sample")
+            continue
+        if not isinstance(value, list):
+            return value, n
+        if value:
+            return value[0], n
+    raise UsageError(f"map() must see a value to learn what it gives, and the first {last + 1} samples have none")
 
 
 def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source) -> dict[str, Any]:
     plain = {k: v for k, v in spec.items() if k not in ("map", "joint", "leads")}
+    plain["packing"] = None  # of what the function gives
     how = {"text": "text", "json": "text", "key": "text", "bytes": "bytes"}.get(field.what, "array")
     first, n = _first_good(_core.Dataset.make(source, [plain]), how, source.size)
     chain = _Chain(field.functions, field.finish == "json")
@@ -65,7 +72,7 @@ def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source
         raise UsageError(
             f"field '{name}': map() gave {type(result).__name__} ({array.dtype}); numbers, arrays, str or bytes are understood"
         )
-    varies = field.packing is not None
+    varies = field.packing is not None and not (field.many and field.packing == "ragged")
     return {
         **out,
         "result": "array",

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _core
-from .checks import byte_count, path, whole
-from .dataset import Dataset, open_source, urls_of
+from .checks import path
+from .dataset import urls_of
 from .errors import UsageError
-
-Progress = Callable[..., None]
+from .packing import Progress, prepare
 
 
 def formats() -> list[dict[str, Any]]:
@@ -42,7 +41,16 @@ def pack(
     for_workers: int = 1,
     keep_order: bool = False,
     seed: int = 0,
+    fields: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    max_side: int | None = None,
+    quality: int | None = None,
+    raw: bool = False,
+    recode: Sequence[str] | None = None,
+    split: Mapping[str, float] | None = None,
     threads: int = 0,
+    memory: int | str | None = None,
     root: str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -50,23 +58,28 @@ def pack(
 
     Shards hold equally many samples, to within one, and each is a random part of the data unless
     ``keep_order``. The same call again goes on where it was stopped, or says that all is there.
+
+    source: what ``hr.open`` takes, or a data set or view.
+    to: the format; ``hr.formats()`` lists them.
+    shards, shard_size: how many, or about how large ("512M").
+    for_ranks, for_workers: the number of shards is a multiple of their product.
+    fields, drop: names of the fields to write, or not to write; all unless given.
+    rename: ``{"new": "old"}``.
+    max_side: pictures whose longer side exceeds it are made smaller (bicubic, antialiased) and encoded
+        again as what they were; the others stay as they are, byte for byte.
+    quality: of JPEG and WebP, 1 to 100; 90 for pictures that are made smaller. Given, all JPEGs are encoded again.
+    raw: pictures become uint8 arrays [height, width, channels], stored as .npy.
+    recode: the picture fields that these three are for; all unless given (leave masks out).
+    split: ``{"train": 0.9, "val": 0.1}``: a pack of its own in each of ``destination/train`` and
+        ``destination/val``. By the key alone (and ``seed``): a sample keeps its part when data is added.
+    memory: bytes of samples held while shuffling; an eighth of the memory, at most 8 GiB, unless given.
     """
-    handle = source._source if isinstance(source, Dataset) else open_source(urls_of(source), None, root)
-    return _core.pack(
-        handle,
-        path(destination, "destination"),
-        {
-            "format": str(to),
-            "shards": whole(shards, "shards"),
-            "shard_bytes": byte_count(shard_size or None, "shard_size"),
-            "for_ranks": whole(for_ranks, "for_ranks", 1, 1 << 31),
-            "for_workers": whole(for_workers, "for_workers", 1, 1 << 31),
-            "keep_order": bool(keep_order),
-            "seed": whole(seed, "seed", 0, (1 << 64) - 1),
-            "threads": whole(threads, "threads", 0, 4096),
-        },
-        progress,
-    )
+    jobs = prepare(
+        source, destination, to=to, shards=shards, shard_size=shard_size, for_ranks=for_ranks, for_workers=for_workers,
+        keep_order=keep_order, seed=seed, fields=fields, drop=drop, rename=rename, max_side=max_side, quality=quality,
+        raw=raw, recode=recode, split=split, threads=threads, memory=memory, root=root,
+    )  # fmt: skip
+    return jobs.run(progress)
 
 
 def doctor() -> list[tuple[str, bool, str]]:
@@ -92,6 +105,7 @@ def doctor() -> list[tuple[str, bool, str]]:
         ("torch", 'output="torch"'),
         ("jax", 'output="jax"'),
         ("PIL", "TIFF, BMP, GIF and other pictures"),
+        ("pyarrow", "Parquet"),
         ("ml_dtypes", "bfloat16 in NumPy"),
     ):
         there = importlib.util.find_spec(name) is not None

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``headrace verify``: reads every sample, decodes every picture, names what is bad."""
+"""``headrace verify``: reads every sample, decodes every picture, parses every array, names what is bad."""
 
 from __future__ import annotations
 
+import io
+import os
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
 import headrace as hr
 
-from . import terminal
+from . import _core, terminal
 from .inspection import picture_fields
 
 _CHUNK = 32  # samples a thread takes at a time
+_WIDTHS = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 _KEPT = 10_000  # bad samples that are remembered; all are counted
 
 
@@ -36,15 +41,27 @@ class Verified:
     undecoded: Counter[str] = field(default_factory=Counter)  # pictures that this build has no decoder for
     bad_samples: int = 0
     bad: list[Bad] = field(default_factory=list)
+    arrays: int = 0
+    files: int = 0  # of packs, whose checksums were compared
+    problems: list[str] = field(default_factory=list)  # files that are not as they were packed
     error: str = ""  # why the data set could not even be opened
 
     @property
     def good(self) -> bool:
-        return not self.error and self.bad_samples == 0
+        return not self.error and not self.problems and self.bad_samples == 0
+
+    def compare(self, packs: list[dict[str, Any]]) -> None:
+        """Takes in what `check_packs` found."""
+        self.files = sum(p["files"] for p in packs)
+        self.problems = [words for p in packs for words in p["problems"]]
+        wanted = sum(p["samples"] for p in packs)
+        if packs and not self.error and all(p["alone"] for p in packs) and wanted != self.samples:
+            self.problems.append(f"{self.samples} samples are there, the manifest says {wanted}")
 
     def add(self, other: Verified) -> None:
         self.samples += other.samples
         self.pictures += other.pictures
+        self.arrays += other.arrays
         self.present.update(other.present)
         self.undecoded.update(other.undecoded)
         self.bad_samples += other.bad_samples
@@ -55,6 +72,9 @@ class Verified:
         return {
             "samples": self.samples,
             "pictures": self.pictures,
+            "arrays": self.arrays,
+            "files_compared": self.files,
+            "problems": self.problems,
             "fields": dict(self.present),
             "undecoded": dict(self.undecoded),
             "bad_samples": self.bad_samples,
@@ -69,6 +89,8 @@ class Verified:
         def line(text: str) -> None:
             out.print(terminal.plain(text), soft_wrap=True)
 
+        for words in self.problems:
+            line(f"bad: {words}")
         if self.error:
             return line(f"bad: {self.error}")
         for b in self.bad[:show]:
@@ -84,7 +106,12 @@ class Verified:
         bad = f"[{'green' if self.good else 'red'}]{self.bad_samples:,} bad[/]"
         rate = f"{terminal.seconds(seconds)}, {self.samples / seconds:,.0f} a second"
         read = f"{terminal.count(self.samples, 'sample')} read, {terminal.count(self.pictures, 'picture')} decoded"
+        if self.arrays:
+            read += f", {terminal.count(self.arrays, 'array')} parsed"
         out.print(f"{read}, {bad} ({rate})")
+        if self.files:
+            words = f"{terminal.count(self.files, 'file')} compared with the checksums of the pack, "
+            out.print(f"{words}[{'red' if self.problems else 'green'}]{len(self.problems):,} not as written[/]")
         return None
 
 
@@ -94,7 +121,11 @@ class _Reader:
     def __init__(self, source: Any, root: str | None, index: str | None) -> None:
         self.raw = hr.open(source, root=root, index=index)
         self.names = picture_fields(self.raw)
-        fields = {name: hr.image(name) if name in self.names else _as_it_lies(name, kind) for name, kind in self.raw.schema}
+        self.arrays = {f["name"]: f for f in self.raw._source.fields if f["kind"] in ("npy", "array", "tokens")}
+        fields = {
+            f["name"]: hr.image(f["name"], many=f["many"]) if f["name"] in self.names else _as_it_lies(f)
+            for f in self.raw._source.fields
+        }
         self.whole = hr.open(source, fields, root=root, index=index)
         self.alone = {name: hr.open(source, {name: f}, root=root, index=index) for name, f in fields.items()}
 
@@ -103,9 +134,13 @@ class _Reader:
         for i in range(begin, min(begin + _CHUNK, len(self.raw))):
             try:
                 # One read for all fields, where all are there and good.
-                out.present.update(self.whole[i].keys())
-                out.pictures += len(self.names)
-            except hr.Error:
+                sample = self.whole[i]
+                for name in self.arrays:
+                    check_array(self.arrays[name], sample[name])
+                out.present.update(sample.keys())
+                out.pictures += sum(_count(sample[name]) for name in self.names)
+                out.arrays += sum(_count(sample[name]) for name in self.arrays)
+            except (hr.Error, KeyError, ValueError):
                 self._one_by_one(i, out)
             out.samples += 1
         return out
@@ -121,22 +156,56 @@ class _Reader:
             found.append(Bad(i, self.raw.key(i), None, str(e)))
         for name in there:
             try:
-                self.alone[name][i]
-                out.pictures += name in self.names
+                value = self.alone[name][i][name]
+                if name in self.arrays:
+                    check_array(self.arrays[name], value)
+                    out.arrays += _count(value)
+                out.pictures += _count(value) if name in self.names else 0
             except hr.Unsupported:  # no fault of the data
                 out.undecoded[name] += 1
-            except hr.Error as e:
+            except (hr.Error, ValueError) as e:
                 found.append(Bad(i, self.raw.key(i), name, str(e)))
         out.bad_samples += bool(found)
         out.bad.extend(found)
 
 
-def _as_it_lies(name: str, kind: str) -> Any:
+def _count(value: Any) -> int:
+    """How many values a sample has of a field."""
+    return len(value) if isinstance(value, list) else 1
+
+
+def check_array(about: dict[str, Any], value: Any) -> None:
+    """A ValueError where the bytes are no array of the field's kind."""
+    if isinstance(value, list):
+        for one in value:
+            check_array(about, one)
+    elif isinstance(value, bytes) and about["kind"] == "npy":
+        np.load(io.BytesIO(value), allow_pickle=False)
+    elif isinstance(value, bytes) and about["dtype"]:
+        width = _WIDTHS[about["dtype"]]
+        if len(value) % width:
+            raise ValueError(f"{len(value)} bytes are no whole number of {about['dtype']}")
+
+
+def check_packs(url: list[str], threads: int, progress: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:
+    """Compares the files of what `headrace pack` wrote with its manifest, where a url is such a folder."""
+    found = []
+    for place in url:
+        checked = _core.check_pack(place, threads, progress) if os.path.isdir(place) else None
+        if checked is not None:
+            found.append({**checked, "alone": False})
+    for check in found:
+        check["alone"] = len(found) == len(url)
+    return found
+
+
+def _as_it_lies(about: dict[str, Any]) -> Any:
+    name, kind, many = about["name"], about["kind"], about["many"]
     if kind in ("int", "float"):
-        return hr.scalar(name, "f64" if kind == "float" else "i64")
+        return hr.scalar(name, "f64" if kind == "float" else "i64", many=many)
     if kind == "json":
-        return hr.json(name)
-    return hr.text(name) if kind == "text" else hr.bytes(name)
+        return hr.json(name, many=many)
+    return hr.text(name, many=many) if kind == "text" else hr.bytes(name, many=many)
 
 
 def verify(

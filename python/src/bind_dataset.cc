@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <chrono>
+#include <future>
+
 #include "arrays.h"
+#include "base/machine.h"
+#include "bind_scans.h"
 #include "convert.h"
 #include "errors.h"
 #include "format/open.h"
 #include "handles.h"
+#include "index/held_source.h"
 #include "index/view.h"
 #include "loader/dataset.h"
 #include "progress.h"
@@ -18,6 +26,8 @@ namespace nb = nanobind;
 
 namespace headrace::py {
 namespace {
+
+using Numbers = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 OpenOptions open_options(const std::string& index, const std::string& root, Progress& progress) {
   OpenOptions o;
@@ -40,7 +50,7 @@ SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& 
   }
   progress.finish();
   Opened o = unwrap(std::move(opened));
-  SourceHandle out{o.source, o.format, o.notices, o.classes, {}, o.shards_built};
+  SourceHandle out{o.source, o.source, o.format, o.notices, o.classes, {}, o.shards_built};
   const ShardTable& table = o.source->shards();
   for (size_t i = 0; i < table.size(); ++i)
     out.shards.push_back({std::string(table.name(i)), table.bytes(i), table.samples(i)});
@@ -59,11 +69,60 @@ void index_urls(const std::vector<std::string>& urls, const std::string& to,
   check(status);
 }
 
+// Waits for work in another thread; Ctrl-C cancels it.
+template <typename T>
+T wait_for(std::future<T> work, std::atomic<bool>& cancel) {
+  bool interrupted = false;
+  while (true) {
+    {
+      nb::gil_scoped_release release;
+      if (work.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready) break;
+    }
+    if (!interrupted && PyErr_CheckSignals() != 0) {
+      interrupted = true;
+      cancel = true;
+    }
+  }
+  if (interrupted) throw nb::python_error();
+  return work.get();
+}
+
+// The data set read into memory.
+SourceHandle hold(const SourceHandle& from, const std::string& folder) {
+  std::atomic<bool> cancel{false};
+  const HoldOptions options{folder, usable_memory_bytes() / 2, &cancel};
+  auto work = std::async(std::launch::async, [&] { return hold_source(from.whole, options); });
+  HeldSource held = unwrap(wait_for(std::move(work), cancel));
+  SourceHandle out = from;
+  out.source = std::move(held.source);
+  if (!held.held.notice.empty()) out.notices.push_back(held.held.notice);
+  return out;
+}
+
 nb::list schema_of(const SourceHandle& s) {
   nb::list out;
   for (const Field& f : s.source->schema())
     out.append(
         nb::make_tuple(to_str(f.name), to_str(kind_name(f.kind)), f.storage == Storage::kInline));
+  return out;
+}
+
+// Everything that is known of the fields.
+nb::list fields_of(const SourceHandle& s) {
+  nb::list out;
+  for (const Field& f : s.source->schema()) {
+    nb::dict d;
+    d["name"] = to_str(f.name);
+    d["kind"] = to_str(kind_name(f.kind));
+    d["in_index"] = f.storage == Storage::kInline;
+    d["dtype"] = f.dtype ? to_str(dtype_name(*f.dtype)) : nb::none();
+    nb::list shape;
+    for (const int64_t n : f.shape)
+      shape.append(n == kVaries ? nb::none() : nb::object(nb::int_(n)));
+    d["shape"] = f.kind == Kind::kArray ? nb::object(nb::tuple(shape)) : nb::none();
+    d["many"] = f.many;
+    out.append(d);
+  }
   return out;
 }
 
@@ -82,6 +141,11 @@ SourceHandle view_of(const SourceHandle& base, Result<std::shared_ptr<const Sour
 
 nb::object value_of(const SampleValue& v, const std::string& how) {
   if (!v.present) return nb::none();
+  if (v.many) {
+    nb::list out;
+    for (const SampleValue& each : v.values) out.append(value_of(each, how));
+    return out;
+  }
   if (how == "text" || how == "json") return to_str(v.bytes->bytes());
   if (how == "bytes") return to_bytes(v.bytes->bytes());
   nb::object array = to_array(v.bytes, v.dtype, v.shape, "numpy");
@@ -103,12 +167,13 @@ nb::list sample_at(const Dataset& dataset, uint64_t i, const std::vector<std::st
 }  // namespace
 
 void bind_dataset(nb::module_& m) {
-  nb::class_<SourceHandle>(m, "Source")
-      .def_prop_ro("size", [](const SourceHandle& s) { return s.source->size(); })
+  nb::class_<SourceHandle> source(m, "Source");
+  source.def_prop_ro("size", [](const SourceHandle& s) { return s.source->size(); })
       .def_prop_ro("bytes", [](const SourceHandle& s) { return s.source->blocks().bytes; })
       .def_prop_ro("blocks",
                    [](const SourceHandle& s) { return s.source->blocks().samples.size(); })
       .def_prop_ro("schema", &schema_of)
+      .def_prop_ro("fields", &fields_of)
       .def_prop_ro("fingerprint",
                    [](const SourceHandle& s) { return s.source->fingerprint().hex(); })
       .def_ro("format", &SourceHandle::format)
@@ -128,15 +193,17 @@ void bind_dataset(nb::module_& m) {
              return to_str(s.source->key(i));
            })
       .def("view",
-           [](const SourceHandle& s, std::vector<uint64_t> n) {
-             return view_of(s, make_view(s.source, std::move(n)));
+           [](const SourceHandle& s, const Numbers& n) {
+             return view_of(s, make_view(s.source, {n.data(), n.data() + n.size()}));
            })
       .def("slice", [](const SourceHandle& s, int64_t b, int64_t e, int64_t step) {
         return view_of(s, make_slice(s.source, b, e, step));
       });
+  bind_scans(source);
 
   m.def("open_source", &open_urls, nb::arg("urls"), nb::arg("index") = "", nb::arg("root") = "",
         nb::arg("progress") = nb::none());
+  m.def("hold", &hold, nb::arg("source"), nb::arg("folder") = "/dev/shm");
   m.def("build_index", &index_urls, nb::arg("urls"), nb::arg("to"), nb::arg("root") = "",
         nb::arg("progress") = nb::none());
 

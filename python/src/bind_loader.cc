@@ -153,9 +153,9 @@ struct PyLoader {
   bool closed_ HEADRACE_GUARDED_BY(mu_) = false;
 };
 
-nb::list items_of(const Column& column, std::string_view as) {
+nb::list items_of(const Column& column, std::string_view as, size_t begin, size_t end) {
   nb::list out;
-  for (size_t i = 0; i < column.items.size(); ++i) {
+  for (size_t i = begin; i < end; ++i) {
     if (as == "text")
       out.append(to_str(column.items[i]->bytes()));
     else if (as == "bytes")
@@ -163,6 +163,15 @@ nb::list items_of(const Column& column, std::string_view as) {
     else
       out.append(to_array(column.items[i], column.dtype, column.shapes[i], as));
   }
+  return out;
+}
+
+// Several values a sample: a list for each.
+nb::list lists_of(const Column& column, std::string_view as) {
+  nb::list out;
+  for (size_t i = 0; i + 1 < column.first.size(); ++i)
+    out.append(items_of(column, as, static_cast<size_t>(column.first[i]),
+                        static_cast<size_t>(column.first[i + 1])));
   return out;
 }
 
@@ -185,6 +194,9 @@ nb::object to_python(const Column& column, std::string_view as, std::string_view
                             lengths_of(column, framework));
     case Packing::kRagged: {
       const auto n = static_cast<int64_t>(column.offsets.size());
+      if (column.many)
+        return nb::make_tuple(to_array(column.values, column.dtype, column.shape, framework),
+                              int64_array(column.offsets, {n}, framework));
       return nb::make_tuple(to_array(column.values, column.dtype, column.shape, framework),
                             int64_array(column.offsets, {n}, framework),
                             lengths_of(column, framework));
@@ -192,7 +204,8 @@ nb::object to_python(const Column& column, std::string_view as, std::string_view
     case Packing::kList:
       break;
   }
-  return items_of(column, as == "array" ? framework : as);
+  const std::string_view items = as == "array" ? framework : as;
+  return column.many ? lists_of(column, items) : items_of(column, items, 0, column.items.size());
 }
 
 template <typename F>

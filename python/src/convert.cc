@@ -79,6 +79,7 @@ FieldRequest field_request(nb::handle spec) {
     out.leads = nb::cast<bool>(d["leads"]);
   }
   out.packing = packing(d["packing"]);
+  if (d.contains("many")) out.many = nb::cast<bool>(d["many"]);
   if (d.contains("map")) out.then = then_map(out.output, out.what, d["map"]);
   return out;
 }

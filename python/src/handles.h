@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "index/source.h"
+#include "index/indexed_source.h"
 
 namespace headrace::py {
 
@@ -19,6 +19,7 @@ struct ShardSummary {
 
 struct SourceHandle {
   std::shared_ptr<const Source> source;
+  std::shared_ptr<const IndexedSource> whole;  // what it is, or a view of
   std::string format;
   std::vector<std::string> notices;  // what the user should hear once
   std::vector<std::string> classes;  // names of the class numbers, of class folders

@@ -12,6 +12,7 @@
 #include "convert.h"
 #include "engine/stats.h"
 #include "errors.h"
+#include "held.h"
 
 namespace nb = nanobind;
 
@@ -21,26 +22,6 @@ namespace {
 // Counted over all threads; read by loader.stats().
 struct MapCost {
   std::atomic<uint64_t> calls{0}, busy_ns{0}, gil_ns{0};
-};
-
-// A Python object that may be let go by a thread without the GIL.
-class Held {
- public:
-  explicit Held(nb::object o) : o_(std::move(o)) {}
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() {
-    if (!nb::is_alive()) {
-      (void)o_.release();
-      return;
-    }
-    nb::gil_scoped_acquire gil;
-    o_.reset();
-  }
-  const nb::object& get() const { return o_; }
-
- private:
-  nb::object o_;
 };
 
 // Keeps one value for the function that follows.

@@ -9,6 +9,7 @@ namespace headrace::py {
 void bind_dataset(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
+void bind_parquet(nanobind::module_& m);
 void bind_tools(nanobind::module_& m);
 }  // namespace headrace::py
 
@@ -20,5 +21,6 @@ NB_MODULE(_core, m) {
   headrace::py::bind_dataset(m);
   headrace::py::bind_images(m);
   headrace::py::bind_loader(m);
+  headrace::py::bind_parquet(m);
   headrace::py::bind_tools(m);
 }

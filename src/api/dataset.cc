@@ -42,16 +42,33 @@ Dataset Dataset::take(std::vector<uint64_t> samples) const {
   return make(unwrap(headrace::make_view(inside_->source, std::move(samples))));
 }
 
-std::map<std::string, Array> Dataset::at(uint64_t sample, const Fields& fields) const {
+std::map<std::string, std::vector<Array>> Dataset::lists(uint64_t sample,
+                                                         const Fields& fields) const {
   std::shared_ptr<const headrace::Dataset> dataset = inside_->as_they_lie;
   if (!fields.empty())
     dataset = unwrap(headrace::Dataset::make(inside_->source, requests_of(fields)));
   const std::vector<headrace::SampleValue> values = unwrap(dataset->at(sample));
+  std::map<std::string, std::vector<Array>> out;
+  for (size_t c = 0; c < values.size(); ++c) {
+    if (!values[c].present) continue;
+    std::vector<Array>& list = out[dataset->requests()[c].output];
+    if (!values[c].many)
+      list.push_back(to_array(values[c].bytes, values[c].dtype, values[c].shape));
+    for (const headrace::SampleValue& v : values[c].values)
+      list.push_back(to_array(v.bytes, v.dtype, v.shape));
+  }
+  return out;
+}
+
+std::map<std::string, Array> Dataset::at(uint64_t sample, const Fields& fields) const {
   std::map<std::string, Array> out;
-  for (size_t c = 0; c < values.size(); ++c)
-    if (values[c].present)
-      out.emplace(dataset->requests()[c].output,
-                  to_array(values[c].bytes, values[c].dtype, values[c].shape));
+  for (auto& [name, list] : lists(sample, fields)) {
+    if (list.size() > 1)
+      raise(headrace::invalid("sample " + std::to_string(sample) + " has " +
+                              std::to_string(list.size()) + " values of field '" + name +
+                              "'; lists() gives them"));
+    if (!list.empty()) out.emplace(name, std::move(list.front()));
+  }
   return out;
 }
 

@@ -83,6 +83,7 @@ std::vector<headrace::FieldRequest> requests_of(const Fields& fields) {
     request.options = params(field.options);
     for (const auto& [step, values] : field.steps) request.steps.push_back({step, params(values)});
     request.packing = packing(field.packing, name);
+    request.many = field.many;
     out.push_back(std::move(request));
   }
   return out;

@@ -16,6 +16,7 @@ Column to_column(std::string name, headrace::Column& column) {
     out.items.push_back(to_array(column.items[i], column.dtype, column.shapes[i]));
   out.offsets = std::move(column.offsets);
   out.shapes = std::move(column.shapes);
+  out.first = std::move(column.first);
   return out;
 }
 

@@ -15,8 +15,8 @@ Plan::Plan(const Dataset& data, const OrderOptions& options) {
   auto tree = std::make_shared<const headrace::BlockTree>(
       unwrap(headrace::BlockTree::build(source.blocks().samples)));
   const headrace::PlanOptions plan = plan_options(options);
-  std::vector<headrace::PlanSource> sources{
-      {"", source.fingerprint().hex(), std::move(tree), source.blocks().bytes}};
+  std::vector<headrace::PlanSource> sources{{"", source.fingerprint().hex(), std::move(tree),
+                                             source.blocks().bytes, source.blocks().shared}};
   inside_ = std::make_unique<Inside>(
       Inside{unwrap(headrace::Plan::make(std::move(sources), plan)), plan.cut.batch});
 }

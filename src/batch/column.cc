@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace headrace {
 namespace {
@@ -42,7 +43,11 @@ Packing default_packing(const TensorSpec& value) {
 
 ColumnBuilder::ColumnBuilder(const ColumnSpec& spec, size_t samples, BufferPool& pool)
     : spec_(spec), samples_(samples), pool_(pool) {
-  if (spec.packing == Packing::kDense) {
+  if (spec.many) {
+    each_ = {spec.name, spec.value,
+             spec.packing == Packing::kRagged ? Packing::kDense : Packing::kList};
+    many_.resize(samples);
+  } else if (spec.packing == Packing::kDense) {
     stride_ = spec.value.bytes();
     dense_ = pool.take(stride_ * samples);
   } else {
@@ -65,7 +70,13 @@ Result<MutableBytes> ColumnBuilder::room(size_t i, std::span<const int64_t> shap
   return items_[i]->span();
 }
 
+ColumnBuilder& ColumnBuilder::values(size_t i, size_t count) {
+  many_[i] = std::make_unique<ColumnBuilder>(each_, count, pool_);
+  return *many_[i];
+}
+
 Column ColumnBuilder::finish() {
+  if (spec_.many) return finish_many();
   if (spec_.packing == Packing::kPadded) return finish_padded();
   if (spec_.packing == Packing::kRagged) return finish_ragged();
   Column out{.packing = spec_.packing, .dtype = spec_.value.dtype};
@@ -122,6 +133,44 @@ Column ColumnBuilder::finish_ragged() {
   out.shapes = std::move(shapes_);
   items_.clear();
   return out;
+}
+
+Column ColumnBuilder::finish_many() {
+  Column out{.packing = spec_.packing,
+             .dtype = spec_.value.dtype,
+             .axes = spec_.value.shape.size(),
+             .many = true};
+  std::vector<Column> parts;
+  out.first.push_back(0);
+  for (const auto& builder : many_) {
+    const auto count = static_cast<int64_t>(builder ? builder->samples_ : 0);
+    out.first.push_back(out.first.back() + count);
+    if (builder) parts.push_back(builder->finish());
+  }
+  many_.clear();
+  if (spec_.packing == Packing::kRagged) {
+    join_values(out, parts);
+    return out;
+  }
+  for (Column& part : parts) {
+    std::move(part.items.begin(), part.items.end(), std::back_inserter(out.items));
+    std::move(part.shapes.begin(), part.shapes.end(), std::back_inserter(out.shapes));
+  }
+  return out;
+}
+
+// One buffer for the values of all samples.
+void ColumnBuilder::join_values(Column& out, std::vector<Column>& parts) const {
+  out.values = pool_.take(spec_.value.bytes() * static_cast<uint64_t>(out.first.back()));
+  size_t at = 0;
+  for (const Column& part : parts) {
+    if (part.values->size() > 0)
+      std::memcpy(out.values->data() + at, part.values->data(), part.values->size());
+    at += part.values->size();
+  }
+  out.shape.push_back(out.first.back());
+  out.shape.insert(out.shape.end(), spec_.value.shape.begin(), spec_.value.shape.end());
+  out.offsets = out.first;
 }
 
 }  // namespace headrace

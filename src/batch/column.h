@@ -7,6 +7,10 @@
 //   padded   [n, largest shape…] and the true extents of each sample
 //   ragged   all values one after the other and where each begins
 //   list     one buffer per sample
+//
+// A column of several values a sample (`many`) is a list of them all, in the order of the
+// samples, or, where all are of one shape, one buffer [values, shape…] (ragged); `first` says
+// which are whose.
 #pragma once
 
 #include <string>
@@ -24,6 +28,7 @@ struct ColumnSpec {
   std::string name;
   TensorSpec value;  // of one sample
   Packing packing = Packing::kDense;
+  bool many = false;  // any number of values a sample; packing is list or ragged
 };
 
 // A column as it is delivered.
@@ -36,6 +41,8 @@ struct Column {
   std::vector<int64_t> offsets;              // ragged: n + 1, in elements
   std::vector<std::vector<int64_t>> shapes;  // padded, ragged, list: of each sample
   std::vector<SharedBuffer> items;           // list
+  bool many = false;
+  std::vector<int64_t> first;  // many: sample i has the values first[i] … first[i + 1] - 1
 };
 
 // Slots are independent: each may be filled by another thread, once at a time.
@@ -48,12 +55,18 @@ class ColumnBuilder {
   // Where sample i goes.  Asking again (a replaced sample) discards what was there.
   Result<MutableBytes> room(size_t i, std::span<const int64_t> shape);
 
+  // Of a column of several values a sample: where the `count` values of sample i go, each a slot
+  // of the builder returned.  Asking again discards what was there.
+  ColumnBuilder& values(size_t i, size_t count);
+
   // Packs what the slots hold.
   Column finish();
 
  private:
   Column finish_padded();
   Column finish_ragged();
+  Column finish_many();
+  void join_values(Column& out, std::vector<Column>& parts) const;
 
   const ColumnSpec& spec_;
   const size_t samples_;
@@ -62,6 +75,8 @@ class ColumnBuilder {
   uint64_t stride_ = 0;  // bytes of one dense slot
   std::vector<SharedBuffer> items_;
   std::vector<std::vector<int64_t>> shapes_;
+  ColumnSpec each_;  // many: of the values of one sample
+  std::vector<std::unique_ptr<ColumnBuilder>> many_;
 };
 
 // A decoder's view of one slot of one column.

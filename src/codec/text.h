@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/utf8.h"
 #include "codec/decoder.h"
 
 namespace headrace {
@@ -13,9 +14,5 @@ namespace headrace {
 std::unique_ptr<Decoder> make_text_decoder();
 // u8[?].
 std::unique_ptr<Decoder> make_bytes_decoder();
-
-// The offset of the first byte that is not UTF-8 (overlong forms, surrogates and values above
-// U+10FFFF are not), or size() when all of it is.
-size_t valid_utf8_prefix(Bytes bytes);
 
 }  // namespace headrace

@@ -5,6 +5,7 @@
 
 #include "base/guard.h"
 #include "engine/core.h"
+#include "engine/values.h"
 
 namespace headrace {
 
@@ -59,28 +60,18 @@ Status Engine::Core::decode_slot(Chunk& chunk, size_t i, uint64_t& bytes) {
   const size_t slot = chunk.errand.first + i;
   Flight& flight = *chunk.errand.flight;
   const Task& task = flight.tasks()[slot];
+  const SourceWork& source = sources_[task.source];
   for (size_t c = 0; c < columns_.size(); ++c) {
     const ColumnWork& work = columns_[c];
-    const Decoder& decoder = *sources_[task.source].decoders[c];
-    ColumnSlot out(flight.column(c), slot);
+    const ValueWork value{*source.decoders[c], work.spec, source.fields[c]};
     if (work.is_key) {
-      if (Status s = decoder.run(as_bytes(chunk.gather.key(i)), draws_of(task), out); !s.ok())
+      ColumnSlot out(flight.column(c), slot);
+      if (Status s = value.decoder.run(as_bytes(chunk.gather.key(i)), draws_of(task), out); !s.ok())
         return s.with(fmt::format("field '{}'", work.spec.name));
       continue;
     }
-    const size_t values = chunk.gather.values(i, c);
-    if (values != 1) {
-      const Source& source = *sources_[task.source].source;
-      const std::string& name = source.schema()[sources_[task.source].fields[c]].name;
-      return values == 0
-                 ? corrupt(fmt::format("the sample has no field '{}'", name))
-                 : unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted",
-                                           values, name));
-    }
-    HEADRACE_ASSIGN(const Bytes value, chunk.gather.value(i, c));
-    bytes += value.size();
-    if (Status s = decoder.run(value, draws_of(task), out); !s.ok())
-      return chunk.gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), i, c);
+    HEADRACE_TRY(decode_values(value, *source.source, chunk.gather, i, c, draws_of(task),
+                               flight.column(c), slot, bytes));
   }
   return {};
 }
@@ -94,9 +85,11 @@ void Engine::Core::open_unit(const std::shared_ptr<SharedUnit>& unit) {
   if (!unit->status.ok()) unit->status = unit->status.at(unit->unit.offset).in_file(unit->path);
   if (unit->unit.opening != 0) unit->stored = Buffer();
   decoded_.work(0, before, watch.ns());
-  if (!unit->status.ok()) {
+  {
+    // What it was thought to take was counted; what it takes is given back when it is evicted.
     MutexLock lock(mu_);
-    used_ -= std::min(used_, unit->unit.decoded_bytes);
+    used_ -= std::min(used_, unit->expected_bytes());
+    if (unit->status.ok()) take_memory(unit->bytes().size());
   }
   units_.finish(unit);
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/mutex.h"
+#include "index/row_table.h"
 #include "storage/fault.h"
 #include "storage/memory.h"
 
@@ -64,7 +65,9 @@ class LaterStore final : public Store {
 };
 
 // Sample i: kSample bytes that all hold i mod 251, ten samples a file.  `opening` makes every
-// file one unit that opens as a whole (each byte is stored plus one).
+// file one unit that opens as a whole (each byte is stored plus one); kRows makes it a table of
+// rows that open_unit() reads by itself, of a size that the index does not know.
+constexpr uint32_t kRows = 2;
 class TestSource final : public Source {
  public:
   TestSource(std::shared_ptr<const Store> store, uint64_t samples, uint32_t opening = 0)
@@ -95,6 +98,10 @@ class TestSource final : public Source {
       if (opening_ == 0) {
         out.units.push_back({file, 0, at, kSample, kSample});
         out.pieces.push_back({static_cast<uint32_t>(out.units.size() - 1), 0, kSample});
+      } else if (opening_ == kRows) {
+        out.units.push_back({file, opening_, 0, 0, kPerFile * kSample / 3});
+        out.pieces.push_back(
+            {static_cast<uint32_t>(out.units.size() - 1), sample % kPerFile, kRow});
       } else {
         out.units.push_back({file, opening_, 0, kPerFile * kSample, kPerFile * kSample});
         out.pieces.push_back({static_cast<uint32_t>(out.units.size() - 1), at, kSample});
@@ -108,7 +115,9 @@ class TestSource final : public Source {
     run = {static_cast<uint32_t>(sample / kPerFile), 0, 0, kPerFile * kSample, kPerFile * kSample};
     return true;
   }
-  Status open_unit(const Unit&, Bytes stored, Buffer& decoded) const override {
+  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    ++opened_;
+    if (unit.opening == kRows) return open_rows(unit, decoded);
     decoded.resize(stored.size());
     for (size_t i = 0; i < stored.size(); ++i)
       decoded.data()[i] = static_cast<std::byte>(std::to_integer<int>(stored[i]) - 1);
@@ -117,13 +126,26 @@ class TestSource final : public Source {
   const Store& store() const override { return *store_; }
   std::string file_path(uint32_t file) const override { return "f" + std::to_string(file); }
   std::string key(uint64_t sample) const override { return "key" + std::to_string(sample); }
+  int opened() const { return opened_; }
 
  private:
+  Status open_rows(const Unit& unit, Buffer& decoded) const {
+    HEADRACE_ASSIGN(const Buffer file, store_->read_all(file_path(unit.file)));
+    RowTableBuilder rows;
+    for (uint64_t i = 0; i < kPerFile; ++i) {
+      rows.add_value(file.bytes().subspan(i * kSample, kSample));
+      rows.end_row();
+    }
+    rows.finish(decoded);
+    return {};
+  }
+
   const std::shared_ptr<const Store> store_;
   const uint64_t samples_;
   const uint32_t opening_;
   const Schema schema_{{"data", Kind::kBytes, Storage::kExtent}};
   Blocks blocks_;
+  mutable std::atomic<int> opened_{0};
 };
 
 // Copies; refuses values whose first byte is in `bad`.
@@ -243,6 +265,24 @@ TEST(EngineTest, UnitsThatOpenAsAWholeAreSharedAndOpened) {
     s.options = {.compute_threads = 3, .io_threads = 3};
     EXPECT_EQ(run_once(s).value(), expected(100));
     EXPECT_EQ(counted->reads(), 10u);  // ten files, each once
+  }
+}
+
+TEST(EngineTest, TablesOfRowsThatNobodyStoresAreOpenedOnceAndCountedAsTheyTurnOut) {
+  for (const uint64_t budget : {uint64_t{1} << 30, uint64_t{1}}) {
+    const auto source = std::make_shared<TestSource>(TestSource::fill(100), 100, kRows);
+    const auto decoder = std::make_shared<TestDecoder>();
+    Engine engine({{source, 0, {0}, {decoder}}},
+                  {{ColumnSpec{"data", decoder->output(), Packing::kDense}, false}},
+                  {.compute_threads = 3, .io_threads = 3, .memory_budget_bytes = budget});
+    ASSERT_TRUE(engine.start(std::make_unique<TestFeed>(100, 8)).ok());
+    EXPECT_EQ(drain(engine).value(), expected(100));
+    if (budget == 1) {
+      EXPECT_GE(source->opened(), 10);  // too little memory: again and again, but it gets through
+      continue;
+    }
+    EXPECT_EQ(source->opened(), 10);
+    EXPECT_GE(engine.stats().memory_used, 100 * kSample);  // the tables are kept, and counted whole
   }
 }
 

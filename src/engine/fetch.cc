@@ -123,7 +123,7 @@ void Engine::Core::read_shared_unit(const std::shared_ptr<SharedUnit>& unit) {
   {
     MutexLock lock(mu_);
     ++active_;
-    take_memory(unit->unit.stored_bytes == kWholeFile ? kNominalFile : unit->unit.decoded_bytes);
+    take_memory(unit->expected_bytes());
   }
   ReadRequest request{unit->path, unit->unit.offset, unit->unit.stored_bytes, &unit->stored,
                       [this, unit](Status status) {

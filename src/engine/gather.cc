@@ -8,6 +8,19 @@
 #include "index/row_table.h"
 
 namespace headrace {
+namespace {
+
+// The first piece of value v; the last piece where all values lie in a row of a table.
+size_t piece_of_value(std::span<const Piece> pieces, size_t v) {
+  size_t at = 0;
+  for (; v > 0 && at + 1 < pieces.size(); --v) {
+    ++at;
+    while (pieces[at].continues && at + 1 < pieces.size()) ++at;
+  }
+  return at;
+}
+
+}  // namespace
 
 void Gather::clear() {
   for (Range& range : ranges_)
@@ -164,10 +177,7 @@ Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
     HEADRACE_ASSIGN(const RowTable table, RowTable::open(unit));
     return table.value(pieces[0].begin, v);
   }
-  size_t begin = 0;
-  for (size_t left = v; left > 0; --left) do
-      ++begin;
-    while (pieces[begin].continues);
+  const size_t begin = piece_of_value(pieces, v);
   size_t end = begin + 1;
   while (end < pieces.size() && pieces[end].continues) ++end;
   if (end == begin + 1) return piece_bytes(entry, pieces[begin]);
@@ -179,10 +189,13 @@ Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
   return Bytes(joined_);
 }
 
-Status Gather::locate(Status status, size_t i, size_t field) const {
+Status Gather::locate(Status status, size_t i, size_t field, size_t v) const {
   const Entry& entry = requests_[i];
   if (entry.request.first_piece[field] == entry.request.first_piece[field + 1]) return status;
-  const Piece& piece = entry.request.pieces[entry.request.first_piece[field]];
+  const auto pieces = std::span(entry.request.pieces)
+                          .first(entry.request.first_piece[field + 1])
+                          .subspan(entry.request.first_piece[field]);
+  const Piece& piece = pieces[piece_of_value(pieces, v)];
   if (piece.unit == kInlineUnit) return status;
   const Unit& unit = entry.request.units[piece.unit];
   // A decoder names the offset within the value; the user wants the one in the file.

@@ -64,7 +64,7 @@ class Gather {
   bool is_joined(Bytes value) const { return !value.empty() && value.data() == joined_.data(); }
   const std::string& key(size_t i) const { return requests_[i].request.key; }
   // For error texts: file and offset of the value.
-  Status locate(Status status, size_t i, size_t field) const;
+  Status locate(Status status, size_t i, size_t field, size_t v = 0) const;
 
  private:
   struct Place {

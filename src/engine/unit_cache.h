@@ -18,6 +18,7 @@
 
 #include "base/buffer.h"
 #include "base/mutex.h"
+#include "index/part.h"
 #include "index/source.h"
 
 namespace headrace {
@@ -32,6 +33,10 @@ struct SharedUnit {
   Buffer opened;
   Status status;
   Bytes bytes() const { return unit.opening == 0 ? stored.bytes() : opened.bytes(); }
+  // What bytes() will come to, as far as the index knows.
+  uint64_t expected_bytes() const {
+    return unit.stored_bytes == kWholeFile ? kNominalFileBytes : unit.decoded_bytes;
+  }
 };
 
 // Thread-safe.

@@ -29,6 +29,7 @@ std::vector<TestSample> narrow_samples(const Format& format, int n) {
 
 std::vector<TestSample> samples(const Format& format) {
   if (!format.only.empty()) return narrow_samples(format, 5);
+  if (!format.holds_gaps) return numbered_samples(5);
   return {{"a", {{"cls", "3"}, {"jpg", std::string(700, 'x')}}},
           {"b/c", {{"jpg", ""}}},
           {"b/d", {{"cls", "12"}, {"jpg", "y"}, {"seg.png", std::string(512, '\0')}}}};
@@ -156,8 +157,29 @@ std::string row_name(const ::testing::TestParamInfo<const Format*>& row) {
 
 std::vector<const Format*> writable_formats() {
   std::vector<const Format*> out(all_formats().begin(), all_formats().end());
-  std::erase_if(out, [](const Format* format) { return format->create == nullptr; });
+  // Those that need Python are written and read back in tests/: here nobody brings their library.
+  std::erase_if(
+      out, [](const Format* format) { return format->create == nullptr || format->needs_python; });
   return out;
+}
+
+TEST(Registry, only_these_need_python_and_say_so_without_it) {
+  std::vector<std::string_view> names;
+  for (const Format* format : all_formats()) {
+    if (!format->needs_python) continue;
+    names.push_back(format->name);
+    const auto store = std::make_shared<MemoryStore>();
+    store->put("shard", std::vector<std::byte>(64));
+    const auto read = format->index({*store, store->stat("shard").value()});
+    EXPECT_FALSE(read.ok());
+    std::vector<std::byte> out;
+    ShardOutput output{.file = memory_sink(out), .samples = 1};
+    const auto written = format->create(std::move(output));
+    ASSERT_FALSE(written.ok());
+    EXPECT_EQ(written.status().code(), Code::kUnsupported);
+    EXPECT_NE(written.status().message().find("pip install"), std::string_view::npos);
+  }
+  EXPECT_EQ(names, std::vector<std::string_view>{"parquet"});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FormatConformance,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <unordered_set>
 
 #include "format/registry.h"
 #include "index/names.h"
@@ -66,11 +67,41 @@ Result<Texts> claimed_shards(const Store& store, const std::string& folder,
   return Texts();
 }
 
+// Of a shard in two files a user may name either, or what their names share.
+std::string shard_of_pair(const Store& store, const std::string& path, bool exists) {
+  for (const Format* format : all_formats()) {
+    if (format->companion.empty()) continue;
+    const bool is_companion = path.ends_with(format->companion);
+    if (exists && !is_companion) continue;
+    std::string shard = path;
+    if (is_companion) shard.resize(path.size() - format->companion.size());
+    const std::string companion = shard + std::string(format->companion);
+    shard += format->suffixes[0];
+    if (store.stat(shard).ok() && store.stat(companion).ok()) return shard;
+  }
+  return path;
+}
+
+// A folder that a glob found may be a format's as a whole; else it is taken as it is.
+Result<Texts> expand_match(const Store& store, const std::string& path) {
+  const Result<FileInfo> info = store.stat(path);
+  if (!info.ok() || !info.value().is_folder) return Texts{shard_of_pair(store, path, true)};
+  HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store.list(path));
+  HEADRACE_ASSIGN(Texts shards, claimed_shards(store, path, entries));
+  if (shards.empty()) shards.push_back(path);
+  return shards;
+}
+
 Status expand_one(const Store& store, const std::string& path, Texts& out) {
   const Result<FileInfo> info = store.stat(path);
   if (!info.ok() && has_wildcard(path)) {
     HEADRACE_ASSIGN(const Texts matches, expand_glob(store, path));
-    out.insert(out.end(), matches.begin(), matches.end());
+    std::unordered_set<std::string> taken;  // both files of a pair match, and are one shard
+    for (const std::string& match : matches) {
+      HEADRACE_ASSIGN(Texts shards, expand_match(store, match));
+      for (std::string& shard : shards)
+        if (taken.insert(shard).second) out.push_back(std::move(shard));
+    }
     return {};
   }
   if (info.ok() && info.value().is_folder) {
@@ -85,7 +116,8 @@ Status expand_one(const Store& store, const std::string& path, Texts& out) {
       return {};
     }
   }
-  out.push_back(path);
+  const bool is_folder = info.ok() && info.value().is_folder;
+  out.push_back(is_folder ? path : shard_of_pair(store, path, info.ok()));
   return {};
 }
 

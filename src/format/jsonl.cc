@@ -7,6 +7,7 @@
 
 #include <deque>
 
+#include "base/json.h"
 #include "format/lists.h"
 
 namespace headrace {
@@ -120,6 +121,7 @@ class JsonLine {
   }
 
   Status string(std::string_view& out) {
+    const std::string_view start = rest_;
     if (!take('"')) return corrupt("a '\"' is missing in the JSON");
     const size_t plain = std::min(rest_.find_first_of("\"\\"), rest_.size());
     if (plain < rest_.size() && rest_[plain] == '"') {
@@ -127,64 +129,10 @@ class JsonLine {
       rest_.remove_prefix(plain + 1);
       return {};
     }
+    rest_ = start;
     std::string& text = decoded_.emplace_back();
-    while (!rest_.empty() && rest_[0] != '"') {
-      const size_t run = std::min(rest_.find_first_of("\"\\"), rest_.size());
-      text += rest_.substr(0, run);
-      rest_.remove_prefix(run);
-      if (take('\\')) HEADRACE_TRY(escape(text));
-    }
-    if (!take('"')) return corrupt("a string of the JSON does not end");
+    HEADRACE_TRY(take_json_string(rest_, text));
     out = text;
-    return {};
-  }
-
-  Status escape(std::string& out) {
-    static constexpr std::string_view kNames = "\"\\/bfnrt";
-    static constexpr std::string_view kMeans = "\"\\/\b\f\n\r\t";
-    if (take('u')) return unicode(out);
-    const size_t i = rest_.empty() ? std::string_view::npos : kNames.find(rest_[0]);
-    if (i == std::string_view::npos) return corrupt("an unknown escape in the JSON");
-    out += kMeans[i];
-    rest_.remove_prefix(1);
-    return {};
-  }
-
-  bool hex4(uint32_t& out) {
-    if (rest_.size() < 4) return false;
-    out = 0;
-    for (const char c : rest_.substr(0, 4)) {
-      const size_t digit = std::string_view("0123456789abcdefABCDEF").find(c);
-      if (digit == std::string_view::npos) return false;
-      out = out * 16 + static_cast<uint32_t>(digit < 16 ? digit : digit - 6);
-    }
-    rest_.remove_prefix(4);
-    return true;
-  }
-
-  // UTF-16, which the escapes are, to UTF-8.
-  Status unicode(std::string& out) {
-    uint32_t c = 0;
-    uint32_t low = 0;
-    if (!hex4(c)) return corrupt("four hexadecimal digits belong after '\\u'");
-    if (c >= 0xd800 && c < 0xdc00) {
-      if (!word("\\u") || !hex4(low) || low < 0xdc00 || low > 0xdfff)
-        return corrupt("half a surrogate pair");
-      c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-    }
-    const auto put = [&out](uint32_t byte) { out += static_cast<char>(byte); };
-    if (c < 0x80) return put(c), Status();
-    if (c < 0x800) {
-      put(0xc0 | c >> 6);
-    } else if (c < 0x10000) {
-      put(0xe0 | c >> 12);
-      put(0x80 | (c >> 6 & 0x3f));
-    } else {
-      put(0xf0 | c >> 18);
-      put(0x80 | (c >> 12 & 0x3f));
-      put(0x80 | (c >> 6 & 0x3f));
-    }
-    put(0x80 | (c & 0x3f));
     return {};
   }
 

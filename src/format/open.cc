@@ -17,9 +17,10 @@ namespace {
 
 constexpr size_t kMaxNotices = 3;  // of shards; what is wrong with one is often wrong with all
 
+// Empty where the path has none: names beside it are then whole, as the store takes them.
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
+  if (slash == std::string::npos) return "";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
@@ -29,7 +30,8 @@ std::string place_of(const FileInfo& shard, bool has_files, const OpenOptions& o
   return options.root.empty() ? folder_of(shard.path) : clean_path(options.root);
 }
 
-// Of a list: is the first file there?  Saying so now is better than at the first batch.
+// Of a shard that names files (a list, an index): is the first there?  Saying so now is better than
+// at the first batch.
 Status check_root(const Store& store, const Part& part, const FileInfo& list,
                   const std::string& root) {
   if (list.is_folder || !part.head().has_files || part.head().files == 0) return {};
@@ -40,8 +42,8 @@ Status check_root(const Store& store, const Part& part, const FileInfo& list,
   const std::string hint = store.stat(first).ok()
                                ? "it is there relative to the current folder: give that as root"
                                : fmt::format("nor as {} from the current folder", first);
-  return not_found(
-             fmt::format("the first file of the list, '{}', is not at {}; {}", first, there, hint))
+  return not_found(fmt::format("the first file that it names, '{}', is not at {}; {}", first, there,
+                               hint))
       .in_file(list.path);
 }
 
@@ -77,7 +79,7 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
   for (const FileInfo& shard : shards)
     paths.push_back(shard.part.empty() ? shard.path : shard.path + '#' + shard.part);
   const std::vector<std::string> names = relative_names(paths, parts[0]->head().has_files);
-  IndexedParts made{.shards = ShardTable(opened.format),
+  IndexedParts made{.shards = ShardTable(opened.format, format->shares_units),
                     .schema = {},
                     .store = store,
                     .open_unit = format->open_unit};
@@ -186,7 +188,7 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
   HEADRACE_ASSIGN(const Format* format, find_format(opened.format));
   const bool has_files = manifest.shards.front().has_files;
   const std::vector<std::string> names = relative_names(paths, has_files);
-  IndexedParts made{.shards = ShardTable(opened.format),
+  IndexedParts made{.shards = ShardTable(opened.format, format->shares_units),
                     .schema = manifest.schema,
                     .store = store,
                     .open_unit = format->open_unit};

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "format/unpickle.h"
@@ -38,6 +39,14 @@ class PickleStack {
   Status remember_next() { return remember(memo_.size()); }
   Status recall(uint64_t number);
 
+  // What was made so far.
+  Pickle& made() { return out_; }
+  // Texts that became bytes, and those: no text is decoded twice.
+  std::unordered_map<uint32_t, uint32_t>& encoded() { return encoded_; }
+  // The top without taking it.
+  Status top(uint32_t& out) const;
+  Status push_node(uint32_t node);
+
   // For messages; "" where there is no text.
   std::string_view text_below_top(size_t depth) const;
   // The top is the root of all that was made.
@@ -48,8 +57,6 @@ class PickleStack {
 
   // The lowest stack place that may be taken: what lies below a mark is another's.
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  Status push_node(uint32_t node);
-  Status top(uint32_t& out) const;
   Status pop_mark(std::vector<uint32_t>& out);
   Status pop_top(size_t n, std::vector<uint32_t>& out);
   Status extend(Type type);
@@ -58,6 +65,7 @@ class PickleStack {
   Pickle out_;
   std::vector<uint32_t> stack_, memo_, marked_;
   std::vector<size_t> marks_;
+  std::unordered_map<uint32_t, uint32_t> encoded_;
 };
 
 }  // namespace headrace

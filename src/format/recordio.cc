@@ -3,9 +3,8 @@
 // MXNet's RecordIO (.rec), as im2rec writes it; beside it an .idx or not.
 //
 //   part:    | u32 magic | u32 kind << 29 | n | n bytes | zeros to a multiple of 4 |
-//   record:  one part (kind 0), or first, middle, last (1, 2, 3): a payload that holds the magic at
-//   a
-//            multiple of 4 is cut there, and the magic left out
+//   record:  one part (kind 0), or first, middle, last (1, 2, 3): a payload that holds the magic
+//            at a multiple of 4 is cut there, and the magic left out
 //   data:    | u32 flag | f32 label | u64 id | u64 id2 | flag x f32 labels | payload |
 //   .idx:    "<id>\t<offset of the record>\n" for each
 //
@@ -13,7 +12,7 @@
 // records of the file and nothing else.
 //
 //   payload   `jpg`, `png`, `webp` or `data`, by the first bytes of the shard's first payload
-//   label     a float in the index where every record has one; else raw little-endian float32
+//   label     a float in the index where every record has one; else an array of float32
 
 #include <fmt/format.h>
 
@@ -89,8 +88,11 @@ class RecordioIndexer {
                        .has_openings = true,
                        .align = 4,
                        .gap = kRecordioHead + kImageHeader}) {
-    label_ = lists ? part_.field("label", Kind::kBytes, Storage::kExtent)
-                   : part_.field("label", Kind::kFloat, Storage::kInline);
+    label_ =
+        lists
+            ? part_.field(
+                  {.name = "label", .kind = Kind::kArray, .dtype = DType::kF32, .shape = {kVaries}})
+            : part_.field("label", Kind::kFloat, Storage::kInline);
   }
 
   Result<PartPointer> run() {
@@ -317,6 +319,7 @@ extern constinit const Format recordio_format{
     .sniff = sniff,
     .index = index,
     .create = make_recordio_writer,
+    .can_hold = recordio_can_hold,
     .open_unit = open_unit,
 };
 

@@ -27,5 +27,7 @@ Status join_record(Bytes stored, Buffer& out);
 
 // recordio_writer.cc; without `index` the .idx is not written.
 Result<std::unique_ptr<Writer>> make_recordio_writer(ShardOutput out);
+// One payload and the numbers of one field.
+Status recordio_can_hold(const Schema& schema);
 
 }  // namespace headrace

@@ -17,6 +17,19 @@ bool is_number(Kind kind) {
   return kind == Kind::kInt || kind == Kind::kFloat;
 }
 
+// The field of several labels in one value, as the reader gives them; null where a number is the
+// label, beside which an array is a payload like any other.
+const Field* label_list_of(const Schema& schema) {
+  const Field* list = nullptr;
+  for (const Field& field : schema) {
+    if (is_number(field.kind)) return nullptr;
+    if (list == nullptr && field.kind == Kind::kArray && field.storage == Storage::kExtent &&
+        field.dtype == DType::kF32 && field.shape.size() == 1)
+      list = &field;
+  }
+  return list;
+}
+
 template <typename T>
 void put(std::vector<std::byte>& out, T value) {
   out.resize(out.size() + sizeof value);
@@ -25,8 +38,8 @@ void put(std::vector<std::byte>& out, T value) {
 
 class RecordioWriter final : public Writer {
  public:
-  RecordioWriter(std::unique_ptr<Sink> sink, std::unique_ptr<Sink> index)
-      : sink_(std::move(sink)), index_(std::move(index)) {}
+  RecordioWriter(std::unique_ptr<Sink> sink, std::unique_ptr<Sink> index, std::string label_list)
+      : sink_(std::move(sink)), index_(std::move(index)), label_list_(std::move(label_list)) {}
 
   Status append(const Record& record) override {
     if (Status s = collect(record); !s.ok()) return s.with(record.key);
@@ -62,9 +75,16 @@ class RecordioWriter final : public Writer {
   Status collect(const Record& record) {
     std::string_view label_field, payload_field;
     bool has_payload = false;
+    bool has_labels = false;
     labels_.clear();
     payload_ = {};
     for (const RecordValue& value : record.values) {
+      if (!label_list_.empty() && value.field == label_list_) {
+        for (uint64_t at = 0; at + 4 <= value.bytes.size(); at += 4)
+          labels_.push_back(load_le<float>(value.bytes.subspan(at)));
+        has_labels = true;
+        continue;
+      }
       if (!is_number(value.kind)) {
         if (has_payload)
           return unsupported(
@@ -86,7 +106,7 @@ class RecordioWriter final : public Writer {
       labels_.push_back(static_cast<float>(number));
     }
     if (!has_payload) return unsupported("a RecordIO record needs a payload; the sample has none");
-    if (labels_.empty())
+    if (labels_.empty() && !has_labels)
       return unsupported(
           "a RecordIO record needs a label, a field of numbers; the sample has none");
     return {};
@@ -131,7 +151,8 @@ class RecordioWriter final : public Writer {
   }
 
   std::unique_ptr<Sink> sink_, index_;
-  std::string lines_;  // of the .idx
+  const std::string label_list_;  // the field that holds several labels; "" where none does
+  std::string lines_;             // of the .idx
   uint64_t id_ = 0;
   uint64_t at_ = 0;
   // Of the record at hand.
@@ -142,9 +163,35 @@ class RecordioWriter final : public Writer {
 
 }  // namespace
 
+Status recordio_can_hold(const Schema& schema) {
+  const Field* payload = nullptr;
+  const Field* label = nullptr;
+  const Field* list = label_list_of(schema);
+  for (const Field& field : schema) {
+    const bool is_label = is_number(field.kind) || &field == list;
+    const Field*& place = is_label ? label : payload;
+    if (place != nullptr)
+      return unsupported(
+          fmt::format("a RecordIO record holds one {}: '{}', and no '{}'; drop one "
+                      "of them",
+                      is_label ? "field of numbers" : "payload", place->name, field.name));
+    if (field.many && !is_number(field.kind))
+      return unsupported(
+          fmt::format("a RecordIO record holds one value of '{}', and some sample "
+                      "has several",
+                      field.name));
+    place = &field;
+  }
+  if (payload == nullptr) return unsupported("a RecordIO record needs a payload; there is none");
+  if (label == nullptr)
+    return unsupported("a RecordIO record needs a label, a field of numbers; there is none");
+  return {};
+}
+
 Result<std::unique_ptr<Writer>> make_recordio_writer(ShardOutput out) {
-  return std::unique_ptr<Writer>(
-      std::make_unique<RecordioWriter>(std::move(out.file), std::move(out.companion)));
+  const Field* list = label_list_of(out.schema);
+  return std::unique_ptr<Writer>(std::make_unique<RecordioWriter>(
+      std::move(out.file), std::move(out.companion), list == nullptr ? "" : list->name));
 }
 
 }  // namespace headrace

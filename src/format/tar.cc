@@ -19,9 +19,9 @@
 
 #include "format/format.h"
 #include "format/header_window.h"
+#include "format/members.h"
 #include "format/tar_header.h"
 #include "format/tar_writer.h"
-#include "index/names.h"
 #include "index/part_builder.h"
 
 namespace headrace {
@@ -44,14 +44,11 @@ class TarIndexer {
                        .gap = kTarBlock}) {}
 
   Result<PartPointer> run() {
-    if (Status s = walk(); !s.ok()) return blame(s);
-    end_sample();
+    if (Status s = walk(); !s.ok()) return members_.blame(s, shard_.info.path);
+    members_.end_sample();
     HEADRACE_TRY(check_keys());
-    if (skipped_ > 0)
-      part_.head().notices.push_back(
-          fmt::format("{} members are no part of a sample (no file, or no name of the form "
-                      "key.extension), the first '{}'",
-                      skipped_, first_skipped_));
+    members_.note_skipped(
+        "members are no part of a sample (no file, or no name of the form key.extension)");
     return part_.finish();
   }
 
@@ -94,14 +91,14 @@ class TarIndexer {
     const bool has_data = type < '1' || type > '6';
     const bool is_file =
         (type == '0' || type == '\0' || type == '7') && !header_.name.ends_with('/');
-    // A name of another sample ends the one before, whatever becomes of this member.
-    if (is_file && begins_another(header_.name)) end_sample();
+    if (is_file) members_.meet(header_.name);
     uint64_t next = at + kTarBlock;
     if (has_data) HEADRACE_TRY(skip_data(at, next));
     if (is_file)
-      HEADRACE_TRY(add(at));
+      HEADRACE_TRY(
+          members_.add(header_.name, at, {.offset = at + kTarBlock, .stored = header_.size}));
     else if (type != '5' && !header_.name.ends_with('/'))
-      skip();
+      members_.skip(header_.name);
     at = next;
     return {};
   }
@@ -133,68 +130,17 @@ class TarIndexer {
     return {};
   }
 
-  static bool is_member(const NameParts& name) {
-    return !name.key.empty() && !name.key.ends_with('/') && !name.extension.empty();
-  }
-
-  bool begins_another(std::string_view path) const {
-    const NameParts name = split_name(path);
-    return is_member(name) && name.key != key_;
-  }
-
-  Status add(uint64_t at) {
-    const NameParts name = split_name(header_.name);
-    if (!is_member(name)) return skip(), Status();
-    if (members_.empty() || name.key != key_) start_sample(name.key, at);
-    const uint32_t field = part_.field(lower_case(name.extension));
-    for (const Member& member : members_)
-      if (member.field == field)
-        return corrupt(fmt::format("sample '{}' has '{}' twice: the first is at offset {}", key_,
-                                   name.extension, member.at))
-            .at(at);
-    members_.push_back({field, at});
-    part_.add_extent(field, {.offset = at + kTarBlock, .stored = header_.size});
-    return {};
-  }
-
-  void skip() {
-    if (skipped_++ == 0) first_skipped_ = header_.name;
-  }
-
-  void start_sample(std::string_view key, uint64_t at) {
-    end_sample();
-    key_ = key;
-    starts_.push_back({Hasher().add(key).finish(), at});
-  }
-
-  void end_sample() {
-    if (members_.empty()) return;
-    part_.end_sample(key_);
-    last_good_ = key_;
-    usual_members_ = members_.size();
-    members_.clear();
-  }
-
   // A key that comes again later would be two halves of one sample, or two samples of one name.
   Status check_keys() {
-    const auto before = [](const Start& a, const Start& b) {
-      if (a.key.high != b.key.high) return a.key.high < b.key.high;
-      return a.key.low != b.key.low ? a.key.low < b.key.low : a.at < b.at;
-    };
-    std::sort(starts_.begin(), starts_.end(), before);
-    const auto twice =
-        std::adjacent_find(starts_.begin(), starts_.end(),
-                           [](const Start& a, const Start& b) { return a.key == b.key; });
-    if (twice == starts_.end()) return {};
-    const uint64_t first = twice->at;
-    const uint64_t second = (twice + 1)->at;
+    const auto twice = members_.find_twice();
+    if (!twice) return {};
     Bytes block;
-    HEADRACE_TRY(window_.bytes(second, kTarBlock, block));
+    HEADRACE_TRY(window_.bytes(twice->second, kTarBlock, block));
     HEADRACE_TRY(parse_tar_header(block, header_));
     return corrupt(
                fmt::format("the key of '{}' came before, at offset {}, with other samples between",
-                           header_.name, first))
-        .at(second)
+                           header_.name, twice->first))
+        .at(twice->second)
         .in_file(shard_.info.path);
   }
 
@@ -216,42 +162,15 @@ class TarIndexer {
 
   Status no_end(uint64_t at) const { return corrupt("the file ends without an end mark").at(at); }
 
-  // A sample is good when it ended, or has as many members as the one before it.
-  Status blame(const Status& status) const {
-    const bool pending = !members_.empty() && members_.size() == usual_members_;
-    const uint64_t good = part_.samples() + (pending ? 1 : 0);
-    const std::string& key = pending ? key_ : last_good_;
-    if (status.code() != Code::kCorrupt) return status.in_file(shard_.info.path);
-    const std::string after =
-        good == 0 ? "no sample is good before it"
-                  : fmt::format("the last good sample is '{}', number {}", key, good - 1);
-    Status full = corrupt(fmt::format("{}; {}", status.message(), after));
-    if (status.place().offset >= 0) full = full.at(static_cast<uint64_t>(status.place().offset));
-    return full.in_file(shard_.info.path);
-  }
-
   uint64_t size() const { return shard_.info.bytes; }
 
-  struct Member {
-    uint32_t field;
-    uint64_t at;
-  };
-  struct Start {
-    Hash128 key;
-    uint64_t at;
-  };
   const ShardInput& shard_;
   HeaderWindow window_;
   PartBuilder part_;
   TarHeader header_;
   std::string long_name_;
   PaxRecords pax_, global_;
-  std::string key_, last_good_;
-  std::vector<Member> members_;  // of the sample at hand
-  size_t usual_members_ = 0;
-  std::vector<Start> starts_;  // of all samples: 24 bytes each while indexing
-  uint64_t skipped_ = 0;
-  std::string first_skipped_;
+  MemberGrouper members_{part_};
 };
 
 Result<PartPointer> index(const ShardInput& shard) {

@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <unordered_set>
 
+#include "format/members.h"
 #include "format/tar_header.h"
-#include "index/names.h"
 
 namespace headrace {
 namespace {
@@ -17,13 +16,13 @@ class TarWriter final : public Writer {
   explicit TarWriter(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
 
   Status append(const Record& record) override {
-    if (Status s = check_key(record.key); !s.ok()) return s;
-    names_.clear();
-    for (const RecordValue& value : record.values)
-      if (Status s = check_field(lower_case(value.field)); !s.ok()) return s.with(record.key);
+    HEADRACE_TRY(names_.take(record));
+    // 64 bits of it: among 10^6 keys of a shard two meet by chance once in 10^7 shards.
+    if (!keys_.insert(Hasher().add(record.key).finish().high).second)
+      return unsupported(fmt::format("two samples of one tar have the key '{}'", record.key));
     for (size_t i = 0; i < record.values.size(); ++i) {
       const RecordValue& value = record.values[i];
-      const std::string name = fmt::format("{}.{}", record.key, names_[i]);
+      const std::string& name = names_.names()[i];
       if (value.storage == Storage::kExtent)
         HEADRACE_TRY(member(name, value.bytes));
       else
@@ -39,27 +38,6 @@ class TarWriter final : public Writer {
   }
 
  private:
-  Status check_key(std::string_view key) {
-    if (key.empty() || key.ends_with('/') || split_name(key).key.size() != key.size() ||
-        has_nul(key))
-      return unsupported(fmt::format("a tar cannot hold the key '{}'", key));
-    // 64 bits of it: among 10^6 keys of a shard two meet by chance once in 10^7 shards.
-    if (!keys_.insert(Hasher().add(key).finish().high).second)
-      return unsupported(fmt::format("two samples of one tar have the key '{}'", key));
-    return {};
-  }
-
-  Status check_field(std::string name) {
-    if (name.empty() || name.find('/') != std::string::npos || has_nul(name))
-      return unsupported(fmt::format("a tar cannot hold a field named '{}'", name));
-    if (std::find(names_.begin(), names_.end(), name) != names_.end())
-      return unsupported(fmt::format("a tar cannot hold several values of field '{}'", name));
-    names_.push_back(std::move(name));
-    return {};
-  }
-
-  static bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
-
   Status member(const std::string& name, Bytes data) {
     std::array<std::byte, kTarBlock> header;
     const bool fits = make_tar_header(name, data.size(), '0', header);
@@ -87,7 +65,7 @@ class TarWriter final : public Writer {
 
   std::unique_ptr<Sink> sink_;
   std::unordered_set<uint64_t> keys_;
-  std::vector<std::string> names_;  // of the record at hand
+  MemberNames names_{"tar"};
 };
 
 }  // namespace

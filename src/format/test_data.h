@@ -72,7 +72,17 @@ inline Result<std::vector<TestSample>> read_samples(const Source& source) {
 
 // What a value is that a test gives as text.
 inline Kind kind_of_test_field(std::string_view name) {
+  if (name == "tokens") return Kind::kTokens;
   return name == "label" ? Kind::kFloat : kind_of_extension(name);
+}
+
+inline Field test_field(const std::string& name) {
+  Field field{.name = name, .kind = kind_of_test_field(name)};
+  if (field.kind == Kind::kTokens) {
+    field.dtype = DType::kI32;
+    field.shape = {kVaries};
+  }
+  return field;
 }
 
 inline std::vector<std::byte> write_samples(const Format& format,
@@ -86,7 +96,7 @@ inline std::vector<std::byte> write_samples(const Format& format,
     output.companion = memory_sink(companion != nullptr ? *companion : unused);
   for (const TestSample& sample : samples)
     for (const auto& [name, bytes] : sample.fields) {
-      const Field field{.name = name, .kind = kind_of_test_field(name)};
+      const Field field = test_field(name);
       if (std::find(output.schema.begin(), output.schema.end(), field) == output.schema.end())
         output.schema.push_back(field);
     }

@@ -8,7 +8,8 @@
 //   +--------+---------+--------------+-----------+
 //
 // Little-endian; crc is masked (tfrecord_frame.h).  Every checksum is verified when the shard is
-// indexed, which reads all of it once; after that values are read where they lie.
+// indexed, which reads all of it once; after that values are read where they lie.  A file in gzip
+// or zlib is one unit, which opens as a whole (tfrecord_bytes.h).
 //
 // A record that is a tf.train.Example (example.h) is a sample with one field a feature:
 //   bytes           one extent a value; pictures, text, JSON by the feature's name
@@ -19,13 +20,14 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <set>
 #include <unordered_map>
 
 #include "format/example.h"
 #include "format/format.h"
-#include "format/header_window.h"
 #include "format/records.h"
+#include "format/tfrecord_bytes.h"
 #include "format/tfrecord_frame.h"
 #include "index/part_builder.h"
 
@@ -36,9 +38,19 @@ constexpr std::string_view kSuffixes[] = {".tfrecord", ".tfrecords", ".tfrecord.
                                           ".tfrecords.gz"};
 constexpr std::string_view kDataField = "data";
 
-// Openings: what makes an array of a list message.
+// Openings: what makes an array of a list message, or unpacks the file.
 constexpr uint32_t kIntList = 1;
 constexpr uint32_t kFloatList = 2;
+constexpr uint32_t kPacked = 3;
+constexpr uint32_t kPackedWithArrays = 4;
+
+constexpr uint64_t kLargeUnit = uint64_t{1} << 30;
+
+// What a first walk over a packed file finds out.
+struct Unpacked {
+  uint64_t bytes = 0;
+  uint64_t arrays = 0;  // bytes of number lists as arrays
+};
 
 using NameSet = std::set<std::string, std::less<>>;
 
@@ -52,61 +64,85 @@ Kind kind_of_bytes(std::string_view name) {
 class TfrecordIndexer {
  public:
   // `lists` are the number features of which some record has several values; names that turn
-  // out to be such are added, and the part is then worth nothing.
-  TfrecordIndexer(const ShardInput& shard, NameSet& lists)
+  // out to be such are added, and the part is then worth nothing.  So is that of a packed file
+  // while `unpacked` is not known.
+  TfrecordIndexer(const ShardInput& shard, RecordBytes& bytes, const Unpacked& unpacked,
+                  NameSet& lists)
       : shard_(shard),
+        bytes_(bytes),
+        packed_(bytes.size() == kUnknownSize),
+        unpacked_(unpacked),
         lists_(lists),
-        window_(shard),
         keys_(shard.info.path, kSuffixes),
         part_(PartHead{.format = "tfrecord",
                        .shard_bytes = shard.info.bytes,
                        .modified_ns = shard.info.modified_ns,
                        .has_openings = true,
-                       .gap = kTfrecordHead + kTfrecordTail}) {}
+                       .gap = packed_ ? 0 : kTfrecordHead + kTfrecordTail}) {}
 
   Result<PartPointer> run() {
     if (Status s = walk(); !s.ok())
       return after_last_good(s, shard_.info.path, part_.samples(), last_key_);
+    if (packed_ && walked_.bytes > kLargeUnit)
+      part_.head().notices.push_back(fmt::format(
+          "unpacked it has {:.1f} GiB, which are all in memory while a sample of it is in use: "
+          "unpack it (gzip -d), or make more and smaller shards",
+          static_cast<double>(walked_.bytes) / static_cast<double>(kLargeUnit)));
     return part_.finish();
   }
+  const Unpacked& walked() const { return walked_; }
 
  private:
   Status walk() {
-    for (uint64_t at = 0; at < size();) {
+    for (uint64_t at = 0;;) {
       if (shard_.cancelled()) return cancelled("indexing was cancelled");
       uint64_t length = 0;
-      if (Status s = head(at, length); !s.ok()) return s.at(at);
+      bool end = false;
+      if (Status s = head(at, length, end); !s.ok()) return placed(s, at);
+      walked_.bytes = at;
+      if (end) return {};
       Bytes data;
-      HEADRACE_TRY(window_.bytes(at + kTfrecordHead, length + kTfrecordTail, data));
+      HEADRACE_TRY(bytes_.bytes(at + kTfrecordHead, length + kTfrecordTail, data));
+      if (data.size() < length + kTfrecordTail) return placed(cut_short(length, data.size()), at);
       if (masked_crc32c(data.first(length)) != load_le<uint32_t>(data.subspan(length)))
-        return corrupt(fmt::format("the checksum of the record's {} bytes is wrong", length))
-            .at(at + kTfrecordHead);
+        return placed(
+            corrupt(fmt::format("the checksum of the record's {} bytes is wrong", length)),
+            at + kTfrecordHead);
       base_ = at + kTfrecordHead;
-      if (Status s = record(data.first(length)); !s.ok()) return s.at(at);
+      if (Status s = record(data.first(length)); !s.ok()) return placed(s, at);
       at += kTfrecordHead + length + kTfrecordTail;
     }
-    return {};
+  }
+
+  // An offset in unpacked data is no place in the file.
+  Status placed(const Status& status, uint64_t at) const {
+    if (!packed_ || status.code() != Code::kCorrupt || status.place().offset >= 0)
+      return status.at(at);
+    return corrupt(fmt::format("{} (offset {} of the unpacked data)", status.message(), at));
+  }
+
+  static Status cut_short(uint64_t length, uint64_t there) {
+    return corrupt(
+        fmt::format("the record is cut short: {} bytes and a checksum are wanted, "
+                    "{} are there",
+                    length, there));
   }
 
   // Compared without adding: the length is from the file.
-  Status head(uint64_t at, uint64_t& length) {
-    const uint64_t room = size() - at;
+  Status head(uint64_t at, uint64_t& length, bool& end) {
     Bytes head;
-    HEADRACE_TRY(window_.bytes(at, std::min(room, kTfrecordHead), head));
-    if (at == 0 && head.size() > 1 && head[0] == std::byte{0x1f} && head[1] == std::byte{0x8b})
-      return unsupported(
-          "a TFRecord file in gzip, into which nobody can jump: unpack it first (gzip -d)");
-    if (room < kTfrecordHead)
-      return corrupt(fmt::format("the file ends within a record's head, after {} bytes", room));
+    HEADRACE_TRY(bytes_.bytes(at, kTfrecordHead, head));
+    end = head.empty();
+    if (end) return {};
+    if (head.size() < kTfrecordHead)
+      return corrupt(
+          fmt::format("the file ends within a record's head, after {} bytes", head.size()));
     length = load_le<uint64_t>(head);
     if (masked_crc32c(head.first(8)) != load_le<uint32_t>(head.subspan(8)))
       return corrupt(at == 0 ? "no TFRecord: the checksum of the first length is wrong"
                              : "the checksum of the record's length is wrong");
-    if (room - kTfrecordHead < kTfrecordTail || length > room - kTfrecordHead - kTfrecordTail)
-      return corrupt(
-          fmt::format("the record is cut short: {} bytes and a checksum are wanted, "
-                      "{} are there",
-                      length, room - kTfrecordHead));
+    const uint64_t room = bytes_.size() - at - kTfrecordHead;
+    if (room < kTfrecordTail || length > room - kTfrecordTail) return cut_short(length, room);
     return {};
   }
 
@@ -164,6 +200,8 @@ class TfrecordIndexer {
   }
 
   Status add(const Feature& feature) {
+    const uint64_t array = walked_.arrays;
+    if (packed_) walked_.arrays += array_bytes(feature);
     // Without a value its type says nothing: writers that do not know it put any.
     const bool empty = feature.count == 0;
     if (empty && !lists_.contains(feature.name)) return {};
@@ -173,7 +211,7 @@ class TfrecordIndexer {
     if (feature.type == FeatureType::kBytes) {
       for (const Bytes value : bytes_values(feature)) add_extent(known->field, value);
     } else if (known->is_list) {
-      add_list(known->field, feature);
+      add_list(known->field, feature, array);
     } else if (feature.count > 1) {
       lists_.emplace(feature.name);
     } else if (feature.type == FeatureType::kInt64) {
@@ -184,11 +222,13 @@ class TfrecordIndexer {
     return {};
   }
 
-  void add_list(uint32_t field, const Feature& feature) {
+  // `array`: where its array begins among those of a packed file.
+  void add_list(uint32_t field, const Feature& feature, uint64_t array) {
     Bytes run;
     if (feature.type == FeatureType::kFloat && float_run(feature, run))
       return add_extent(field, run);
     const bool ints = feature.type == FeatureType::kInt64;
+    if (packed_) return add_piece(field, unpacked_.bytes + array, array_bytes(feature));
     part_.add_extent(field, {.offset = offset_of(feature.list),
                              .stored = feature.list.size(),
                              .decoded = feature.count * (ints ? 8 : 4),
@@ -196,7 +236,17 @@ class TfrecordIndexer {
   }
 
   void add_extent(uint32_t field, Bytes value) {
+    if (packed_) return add_piece(field, offset_of(value), value.size());
     part_.add_extent(field, {.offset = offset_of(value), .stored = value.size()});
+  }
+
+  void add_piece(uint32_t field, uint64_t begin, uint64_t length) {
+    const bool arrays = !lists_.empty();
+    part_.add_extent(field, {.stored = shard_.info.bytes,
+                             .decoded = unpacked_.bytes + (arrays ? unpacked_.arrays : 0),
+                             .begin = begin,
+                             .length = length,
+                             .opening = arrays ? kPackedWithArrays : kPacked});
   }
 
   uint64_t offset_of(Bytes value) const {
@@ -204,11 +254,12 @@ class TfrecordIndexer {
     return base_ + static_cast<uint64_t>(value.data() - data_.data());
   }
 
-  uint64_t size() const { return shard_.info.bytes; }
-
   const ShardInput& shard_;
+  RecordBytes& bytes_;
+  const bool packed_;
+  const Unpacked unpacked_;
+  Unpacked walked_;
   NameSet& lists_;
-  HeaderWindow window_;
   NumberedKeys keys_;
   PartBuilder part_;
   Bytes data_;         // of the record at hand
@@ -218,16 +269,26 @@ class TfrecordIndexer {
   std::string last_key_;
 };
 
-// Whether a feature is a number or a list is known only at the end: where the first walk met
-// lists, a second one has them right.
+// Whether a feature is a number or a list is known only at the end, and so is the size of what
+// was packed: a second walk has them right.
 Result<PartPointer> index(const ShardInput& shard) {
   NameSet lists;
-  Result<PartPointer> part = TfrecordIndexer(shard, lists).run();
-  if (!part.ok() || lists.empty()) return part;
-  return TfrecordIndexer(shard, lists).run();
+  Unpacked unpacked;
+  for (bool again = false;; again = true) {
+    HEADRACE_ASSIGN(const std::unique_ptr<RecordBytes> bytes, open_record_bytes(shard));
+    TfrecordIndexer indexer(shard, *bytes, unpacked, lists);
+    Result<PartPointer> part = indexer.run();
+    const bool packed = bytes->size() == kUnknownSize;
+    if (!part.ok() || again || (lists.empty() && !packed)) return part;
+    unpacked = indexer.walked();
+  }
 }
 
 Status open_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+  if (unit.opening == kPacked || unit.opening == kPackedWithArrays) {
+    decoded.resize(unit.decoded_bytes);
+    return open_packed_records(stored, unit.opening == kPackedWithArrays, decoded.span());
+  }
   const FeatureType type = unit.opening == kIntList ? FeatureType::kInt64 : FeatureType::kFloat;
   HEADRACE_TRY(open_number_list(type, stored, decoded));
   if (decoded.size() != unit.decoded_bytes) return corrupt("not the list that was indexed").at(0);
@@ -238,9 +299,15 @@ Result<std::unique_ptr<Writer>> create(ShardOutput out) {
   return make_tfrecord_writer(std::move(out.file));
 }
 
-bool sniff(Bytes head) {
+bool begins_with_record(Bytes head) {
   return head.size() >= kTfrecordHead &&
          masked_crc32c(head.first(8)) == load_le<uint32_t>(head.subspan(8));
+}
+
+bool sniff(Bytes head) {
+  std::array<std::byte, kTfrecordHead> unpacked;
+  return begins_with_record(head) ||
+         (is_packed(head) && begins_with_record(unpack_head(head, unpacked)));
 }
 
 }  // namespace

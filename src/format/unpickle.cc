@@ -10,6 +10,7 @@
 #include <bit>
 #include <charconv>
 
+#include "format/pickle_numpy.h"
 #include "format/pickle_stack.h"
 #include "index/varint.h"
 
@@ -34,7 +35,8 @@ constexpr Refused kRefused[] = {
 // One thread at a time.
 class Unpickler {
  public:
-  explicit Unpickler(Bytes bytes) : all_(bytes), in_(bytes), stack_(bytes.size()) {}
+  Unpickler(Bytes bytes, PickleWants wants)
+      : all_(bytes), in_(bytes), arrays_(wants == PickleWants::kArrays), stack_(bytes.size()) {}
 
   Result<Pickle> run() {
     for (;;) {
@@ -50,6 +52,10 @@ class Unpickler {
 
  private:
   Status step(uint8_t code) {
+    if (arrays_ && code == 'R') return reduce_pickle(stack_);
+    if (arrays_ && code == 'b') return build_pickle(stack_);
+    if (arrays_ && code == 'c') return global();
+    if (arrays_ && code == 0x93) return stack_global();
     for (const Refused& refused : kRefused)
       if (refused.code == code) return refuse(refused);
     bool known = true;
@@ -141,6 +147,31 @@ class Unpickler {
 
   // clang-format on
 
+  Status global() {
+    const std::string_view module = line();
+    return push_global("GLOBAL", module, line());
+  }
+
+  Status stack_global() {
+    const std::string_view module = stack_.text_below_top(1);
+    const std::string_view name = stack_.text_below_top(0);
+    uint32_t node = 0;
+    HEADRACE_TRY(stack_.pop(node));
+    HEADRACE_TRY(stack_.pop(node));
+    return push_global("STACK_GLOBAL", module, name);
+  }
+
+  Status push_global(std::string_view opcode, std::string_view module, std::string_view name) {
+    const std::optional<PickleGlobal> known = find_pickle_global(module, name);
+    if (!known)
+      return corrupt(
+          fmt::format("the pickle wants code: opcode {} for {}.{}; only plain "
+                      "containers, scalars and NumPy's arrays are read, nothing was "
+                      "executed",
+                      opcode, module, name));
+    return stack_.push_int(static_cast<int64_t>(*known), Type::kGlobal);
+  }
+
   // Says which class was wanted, where the opcode tells.
   Status refuse(const Refused& opcode) {
     std::string wanted;
@@ -228,14 +259,15 @@ class Unpickler {
 
   const Bytes all_;
   ByteReader in_;
+  const bool arrays_;
   PickleStack stack_;
 };
 
 }  // namespace
 
-Result<Pickle> unpickle(Bytes bytes) {
+Result<Pickle> unpickle(Bytes bytes, PickleWants wants) {
   if (bytes.size() > kMaxPickleBytes) return unsupported("a pickle of more than 1 GiB");
-  return Unpickler(bytes).run();
+  return Unpickler(bytes, wants).run();
 }
 
 }  // namespace headrace

@@ -38,7 +38,8 @@ IndexedSource::LoadedPointer IndexedSource::map_fields(PartPointer part) const {
   auto loaded = std::make_shared<Loaded>();
   const Schema& local = part->head().schema;
   for (const Field& field : parts_.schema) {
-    const auto it = std::find(local.begin(), local.end(), field);  // whatever `many` says
+    const auto it = std::find_if(local.begin(), local.end(),
+                                 [&field](const Field& mine) { return same_values(mine, field); });
     loaded->local_field.push_back(it == local.end() ? kAbsent
                                                     : static_cast<uint32_t>(it - local.begin()));
   }
@@ -178,6 +179,26 @@ std::string IndexedSource::key(uint64_t sample) const {
   std::string out;
   if (sample >= size() || !read_key(sample, out).ok()) return {};
   return out;
+}
+
+Status IndexedSource::keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const {
+  if (begin > end || end > size()) return internal("no such samples");
+  std::vector<std::string> group;
+  for (uint64_t at = begin; at < end;) {
+    const size_t shard = parts_.shards.shard_of_sample(at);
+    HEADRACE_ASSIGN(const LoadedPointer part, loaded(shard));
+    const uint64_t local = at - parts_.shards.first_sample(shard);
+    const uint64_t row = local % kGroupSamples;
+    if (Status s = part->part->keys(local / kGroupSamples, group); !s.ok())
+      return s.in_file(parts_.shards.place(shard)).of_sample(at);
+    if (row >= group.size()) return internal("a group without its samples");
+    const uint64_t n = std::min<uint64_t>(end - at, group.size() - row);
+    const auto from = group.begin() + static_cast<std::ptrdiff_t>(row);
+    out.insert(out.end(), std::make_move_iterator(from),
+               std::make_move_iterator(from + static_cast<std::ptrdiff_t>(n)));
+    at += n;
+  }
+  return {};
 }
 
 }  // namespace headrace

@@ -50,6 +50,7 @@ class IndexedSource final : public Source {
   const Store& store() const override { return *parts_.store; }
   std::string file_path(uint32_t file) const override;
   std::string key(uint64_t sample) const override;
+  Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const override;
 
   const ShardTable& shards() const { return parts_.shards; }
 

@@ -147,6 +147,16 @@ TEST(View, a_number_beyond_the_base_is_an_error) {
   EXPECT_EQ(make_view(base, {0, 401}).status().code(), Code::kInvalidArgument);
 }
 
+TEST(MergeSchema, pictures_of_two_kinds_are_bytes_and_numbers_of_two_types_an_error) {
+  Schema all{{.name = "image", .kind = Kind::kJpeg}, {.name = "n", .kind = Kind::kInt}};
+  ASSERT_TRUE(merge_schema({{.name = "image", .kind = Kind::kPng}}, all).ok());
+  EXPECT_EQ(all[0].kind, Kind::kBytes);
+  ASSERT_TRUE(merge_schema({{.name = "image", .kind = Kind::kJpeg, .many = true}}, all).ok());
+  EXPECT_TRUE(all[0].kind == Kind::kBytes && all[0].many);
+  EXPECT_FALSE(merge_schema({{.name = "image", .kind = Kind::kText}}, all).ok());
+  EXPECT_FALSE(merge_schema({{.name = "n", .kind = Kind::kInt, .dtype = DType::kI32}}, all).ok());
+}
+
 TEST(View, blocks_hold_all_samples) {
   const std::shared_ptr<const Source> base = make_source(false);
   const auto view = make_slice(base, 0, 350, 1).value();

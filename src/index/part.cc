@@ -146,4 +146,39 @@ Status Part::path(uint64_t file, std::string& out) const {
   return unpack_text(file % kGroupSamples, bytes, out);
 }
 
+Status Part::keys(uint64_t group, std::vector<std::string>& out) const {
+  if (group >= groups()) return internal("no such group");
+  if (head_.whole_files) return file_keys(group, out);
+  Buffer scratch;
+  Bytes bytes;
+  HEADRACE_TRY(group_bytes(group, scratch, bytes));
+  return unpack_keys(std::min(kGroupSamples, head_.samples - group * kGroupSamples), bytes, out);
+}
+
+// A sample's key is that of its first file; files of neighbours are neighbours.
+Status Part::file_keys(uint64_t group, std::vector<std::string>& out) const {
+  PartGroup unpacked;
+  HEADRACE_TRY(unpack(group, unpacked));
+  const size_t fields = head_.schema.size();
+  std::vector<std::string> paths;
+  uint64_t paths_of = ~uint64_t{0};
+  out.clear();
+  for (uint64_t s = 0; s * fields + 1 < unpacked.first.size(); ++s) {
+    uint32_t v = unpacked.first[s * fields];
+    while (v < unpacked.values.size() && unpacked.values[v].stored != kWholeFile) ++v;
+    if (v == unpacked.values.size()) return corrupt("a sample of the index has no file");
+    const uint64_t file = unpacked.values[v].file;
+    if (file / kGroupSamples != paths_of) {
+      paths_of = file / kGroupSamples;
+      Buffer scratch;
+      Bytes bytes;
+      HEADRACE_TRY(group_bytes(groups() + paths_of, scratch, bytes));
+      HEADRACE_TRY(unpack_texts(std::min(kGroupSamples, head_.files - paths_of * kGroupSamples),
+                                bytes, paths));
+    }
+    out.emplace_back(split_name(paths[file % kGroupSamples]).key);
+  }
+  return {};
+}
+
 }  // namespace headrace

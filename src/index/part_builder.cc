@@ -23,6 +23,15 @@ void put_front_coded(ByteVector& out, std::string& last, std::string_view text) 
   last = text;
 }
 
+// What a value adds to its block: of a unit that several share, its part.
+uint64_t block_bytes(const PartValue& value) {
+  if (value.stored == kWholeFile) return kNominalFileBytes;
+  if (value.opening == 0 || value.length >= value.decoded) return value.stored;
+  return static_cast<uint64_t>(static_cast<double>(value.stored) *
+                               static_cast<double>(value.length) /
+                               static_cast<double>(value.decoded));
+}
+
 }  // namespace
 
 uint32_t PartBuilder::field(std::string_view name) {
@@ -136,13 +145,27 @@ void PartBuilder::put_value(const Pending& pending) {
   put_varint(out, value.length == kWholeFile ? 0 : value.length == kRow ? 1 : value.length + 2);
 }
 
-void PartBuilder::count_into_block(uint64_t bytes) {
+void PartBuilder::begin_shared(uint64_t samples, uint64_t bytes) {
+  if (samples == 0) return;
   std::vector<PartBlock>& blocks = head_.blocks;
   if (blocks.empty() || blocks.back().bytes >= kBlockBytes ||
-      blocks.back().samples == kMaxBlockSamples)
+      samples > kMaxBlockSamples - blocks.back().samples)
+    blocks.push_back({});
+  blocks.back().bytes += bytes;
+  shared_left_ = samples;
+}
+
+void PartBuilder::count_into_block(uint64_t bytes) {
+  std::vector<PartBlock>& blocks = head_.blocks;
+  const bool shared = shared_left_ > 0;
+  if (blocks.empty() || blocks.back().samples == kMaxBlockSamples ||
+      (!shared && blocks.back().bytes >= kBlockBytes))
     blocks.push_back({});
   ++blocks.back().samples;
-  blocks.back().bytes += bytes;
+  if (shared)
+    --shared_left_;
+  else
+    blocks.back().bytes += bytes;
 }
 
 void PartBuilder::end_sample(std::string_view key) {
@@ -157,8 +180,7 @@ void PartBuilder::end_sample(std::string_view key) {
   uint64_t bytes = 0;
   for (const Pending& pending : sample_) {
     put_value(pending);
-    const uint64_t stored = pending.value.stored;
-    bytes += stored == kWholeFile ? kNominalFileBytes : stored + pending.bytes.size();
+    bytes += block_bytes(pending.value) + pending.bytes.size();
   }
   sample_.clear();
   if (!head_.whole_files) put_front_coded(keys_, last_key_, key);

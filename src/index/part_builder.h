@@ -44,6 +44,9 @@ class PartBuilder {
   void add_int(uint32_t field, int64_t value);
   void add_float(uint32_t field, double value);
   void add_bytes(uint32_t field, Bytes value);
+  // The next samples share units that open as a whole: no block ends among them.  `bytes` is
+  // what all of them take when open, whatever is said of each.
+  void begin_shared(uint64_t samples, uint64_t bytes);
   // Ends the sample at hand.  Where files are whole the key is that of the path, and `key` unused.
   void end_sample(std::string_view key = {});
 
@@ -72,6 +75,7 @@ class PartBuilder {
   bool too_many_fields_ = false;
   std::string two_kinds_;  // a field that was asked for as two kinds
   std::vector<Pending> sample_;
+  uint64_t shared_left_ = 0;  // samples of begin_shared() still to come
 
   // The group at hand.
   struct Row {

@@ -165,4 +165,24 @@ Status unpack_key(uint64_t sample_in_group, Bytes group, std::string& out) {
   return unpack_text(sample_in_group, in.take(in.left()), out);
 }
 
+Status unpack_texts(uint64_t n, Bytes coded, std::vector<std::string>& out) {
+  ByteReader in(coded);
+  out.clear();
+  for (uint64_t i = 0; i < n; ++i) {
+    const uint64_t shared = in.varint();
+    const std::string_view rest = in.text();
+    if (!in.ok() || shared > (i == 0 ? 0 : out.back().size()))
+      return corrupt("a name in the index does not parse");
+    std::string text = i == 0 ? std::string() : out.back().substr(0, shared);
+    out.push_back(std::move(text.append(rest)));
+  }
+  return {};
+}
+
+Status unpack_keys(uint64_t n, Bytes group, std::vector<std::string>& out) {
+  ByteReader in(group);
+  in.take(in.varint());
+  return unpack_texts(n, in.take(in.left()), out);
+}
+
 }  // namespace headrace

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "index/part_builder.h"
+#include "index/source.h"
 #include "storage/memory.h"
 
 namespace headrace {
@@ -149,6 +150,25 @@ TEST(Part, blocks_hold_four_mebibytes_or_32_files) {
   ASSERT_EQ(runs->head().blocks.size(), 3u);
   EXPECT_EQ(runs->head().blocks[0].samples, 32u);
   EXPECT_EQ(runs->head().blocks[2].samples, 6u);
+}
+
+TEST(Part, no_block_ends_among_samples_that_share_a_unit) {
+  PartBuilder rows({.format = "parquet", .has_openings = true});
+  const uint32_t field = rows.field("jpg");
+  const auto add_group = [&](uint64_t samples, uint64_t mebibytes) {
+    rows.begin_shared(samples, mebibytes << 20);
+    for (uint64_t row = 0; row < samples; ++row) {
+      rows.add_extent(field, {.decoded = 100, .begin = row, .length = kRow, .opening = 1});
+      rows.end_sample("k");
+    }
+  };
+  add_group(500, 64);
+  for (int g = 0; g < 3; ++g) add_group(10, 2);
+  add_group(0, 7);
+  add_group(20, 5);
+  const std::vector<PartBlock> wanted = {
+      {500, uint64_t{64} << 20}, {20, uint64_t{4} << 20}, {30, uint64_t{7} << 20}};
+  EXPECT_EQ(rows.finish().value()->head().blocks, wanted);
 }
 
 TEST(Part, read_by_groups_equals_read_whole) {

@@ -45,6 +45,12 @@ class RowTable {
 // Makes one.  One thread at a time.
 class RowTableBuilder {
  public:
+  // Room for so many more; a growing one would copy what it has.
+  void reserve(uint64_t rows, uint64_t values, uint64_t bytes) {
+    firsts_.reserve(firsts_.size() + rows);
+    begins_.reserve(begins_.size() + values);
+    bytes_.reserve(bytes_.size() + bytes);
+  }
   void add_value(Bytes value) {
     bytes_.insert(bytes_.end(), value.begin(), value.end());
     begins_.push_back(bytes_.size());

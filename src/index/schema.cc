@@ -36,6 +36,15 @@ std::string_view kind_name(Kind kind) {
   return row < kNames.size() ? kNames[row] : "unknown";
 }
 
+bool same_values(const Field& a, const Field& b) {
+  const auto is_picture = [](Kind kind) {
+    return kind == Kind::kBytes || kind == Kind::kJpeg || kind == Kind::kPng || kind == Kind::kWebp;
+  };
+  if (a == b) return true;
+  return a.name == b.name && a.storage == b.storage && a.storage == Storage::kExtent &&
+         a.dtype == b.dtype && a.shape == b.shape && is_picture(a.kind) && is_picture(b.kind);
+}
+
 std::string field_text(const Field& field) {
   std::string text(kind_name(field.kind));
   if (field.dtype) text += fmt::format(" {}", dtype_name(*field.dtype));

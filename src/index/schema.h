@@ -58,6 +58,10 @@ struct Field {
   }
 };
 
+// Whether shards of one data set may hold the two under one name: equal, or bytes of any picture,
+// which decoders look at one by one.
+bool same_values(const Field& a, const Field& b);
+
 // "jpeg", "array i32[?,3]", "int u8".
 std::string field_text(const Field& field);
 

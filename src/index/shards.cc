@@ -14,9 +14,16 @@ size_t shard_of(const std::vector<uint64_t>& first, uint64_t at) {
   return static_cast<size_t>(std::upper_bound(first.begin(), first.end(), at) - first.begin()) - 1;
 }
 
+// One shard may have pairs and another not; one pictures of one kind and another of two.
+void widen(const Field& field, Field& known) {
+  known.many = known.many || field.many;
+  if (known.kind != field.kind) known.kind = Kind::kBytes;
+}
+
 }  // namespace
 
-ShardTable::ShardTable(std::string_view format) {
+ShardTable::ShardTable(std::string_view format, bool shares_units) {
+  blocks_.shared = shares_units;
   hasher_.add(format).add(uint64_t{kCuttingRule});
 }
 
@@ -50,11 +57,11 @@ Status merge_schema(const Schema& shard, Schema& all) {
         all.begin(), all.end(), [&field](const Field& other) { return other.name == field.name; });
     if (known == all.end())
       all.push_back(field);
-    else if (*known != field)
+    else if (!same_values(*known, field))
       return invalid(fmt::format("field '{}' is {} here and {} in the shards before", field.name,
                                  field_text(field), field_text(*known)));
     else
-      known->many = known->many || field.many;
+      widen(field, *known);
   }
   return {};
 }

@@ -33,7 +33,8 @@ struct ShardRow {
 // Immutable after the last add(), hence thread-safe.  32 bytes and two short names a shard.
 class ShardTable {
  public:
-  explicit ShardTable(std::string_view format);
+  // `shares_units`: samples of a block share units that open as a whole.
+  explicit ShardTable(std::string_view format, bool shares_units = false);
 
   Status add(const ShardRow& row);
 

@@ -72,7 +72,8 @@ struct Request {
 // Samples per block, in the order of the data: what the plan is made of.
 struct Blocks {
   std::vector<uint32_t> samples;
-  uint64_t bytes = 0;  // of all samples; nominal where sizes are not known
+  uint64_t bytes = 0;   // of all samples; nominal where sizes are not known
+  bool shared = false;  // a block's samples share units that open as a whole
 };
 
 // Immutable once opened, hence thread-safe (parts may be loaded behind a lock).
@@ -109,6 +110,15 @@ class Source {
   virtual std::string file_path(uint32_t file) const = 0;  // as store() opens it
   // For error texts; "" where there is none.
   virtual std::string key(uint64_t sample) const = 0;
+  // Those of samples [begin, end), added to `out`: for whoever looks at all of them.
+  virtual Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const {
+    Request request;
+    for (uint64_t s = begin; s < end; ++s) {
+      if (Status status = needs(s, {}, Key(0), true, request); !status.ok()) return status;
+      out.push_back(request.key);
+    }
+    return {};
+  }
 };
 
 }  // namespace headrace

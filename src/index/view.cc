@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "index/view_blocks.h"
+
 namespace headrace {
 namespace {
 
@@ -18,35 +20,31 @@ Hash128 fingerprint_of(const Source& base, const std::vector<uint64_t>& samples)
       .finish();
 }
 
-// Consecutive runs of the base's mean block length, and its mean bytes.
-Blocks blocks_of(const Blocks& base, uint64_t base_size, uint64_t size) {
-  Blocks blocks;
-  if (size == 0 || base_size == 0) return blocks;
-  const uint64_t mean = std::max<uint64_t>(1, base_size / std::max<size_t>(1, base.samples.size()));
-  for (uint64_t at = 0; at < size; at += mean)
-    blocks.samples.push_back(static_cast<uint32_t>(std::min(mean, size - at)));
-  blocks.bytes = static_cast<uint64_t>(static_cast<double>(base.bytes) /
-                                       static_cast<double>(base_size) * static_cast<double>(size));
-  return blocks;
-}
-
 // Immutable, hence thread-safe.
 class View final : public Source {
  public:
   View(std::shared_ptr<const Source> base, std::vector<uint64_t> samples)
       : base_(std::move(base)),
         samples_(std::move(samples)),
-        blocks_(blocks_of(base_->blocks(), base_->size(), samples_.size())),
+        cut_(cut_view(base_->blocks(), base_->size(), samples_)),
         fingerprint_(fingerprint_of(*base_, samples_)) {}
 
   const Schema& schema() const override { return base_->schema(); }
   uint64_t size() const override { return samples_.size(); }
-  const Blocks& blocks() const override { return blocks_; }
+  const Blocks& blocks() const override { return cut_.blocks; }
   Hash128 fingerprint() const override { return fingerprint_; }
   Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
                Request& out) const override {
     if (sample >= size()) return invalid(fmt::format("sample {} of {}", sample, size()));
     return base_->needs(samples_[sample], fields, draws, want_key, out);
+  }
+  // The run of the base's block, where the view has a good part of it.
+  bool run_of(uint64_t sample, Unit& run) const override {
+    if (sample >= size() || cut_.base_begin.empty()) return false;
+    const uint64_t below = samples_[sample];
+    const auto after = std::upper_bound(cut_.base_begin.begin(), cut_.base_begin.end(), below);
+    const auto block = static_cast<size_t>(after - cut_.base_begin.begin()) - 1;
+    return cut_.is_dense[block] && base_->run_of(below, run);
   }
   Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     return base_->open_unit(unit, stored, decoded);
@@ -56,6 +54,17 @@ class View final : public Source {
   std::string key(uint64_t sample) const override {
     return sample < size() ? base_->key(samples_[sample]) : std::string();
   }
+  // By stretches that are consecutive in the base, too.
+  Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const override {
+    if (begin > end || end > size()) return internal("no such samples");
+    for (uint64_t at = begin; at < end;) {
+      uint64_t n = 1;
+      while (at + n < end && samples_[at + n] == samples_[at] + n) ++n;
+      HEADRACE_TRY(base_->keys(samples_[at], samples_[at] + n, out));
+      at += n;
+    }
+    return {};
+  }
 
   const std::shared_ptr<const Source>& base() const { return base_; }
   uint64_t base_sample(uint64_t sample) const { return samples_[sample]; }
@@ -63,7 +72,7 @@ class View final : public Source {
  private:
   const std::shared_ptr<const Source> base_;
   const std::vector<uint64_t> samples_;
-  const Blocks blocks_;
+  const ViewBlocks cut_;
   const Hash128 fingerprint_;
 };
 

@@ -4,25 +4,19 @@
 #include <fmt/format.h>
 
 #include "base/guard.h"
-#include "engine/gather.h"
+#include "codec/elements.h"
 #include "engine/read_now.h"
+#include "engine/values.h"
 
 namespace headrace {
 namespace {
 
 constexpr uint64_t kKeepUnits = 256 << 20;  // opened units kept for the next sample
 
-Status decode_value(const FieldWork& work, Gather& gather, size_t field, Key draws, Slot& slot) {
-  if (work.is_key)
-    return work.decoder->run(as_bytes(gather.key(0)), draws, slot)
-        .with(fmt::format("field '{}'", work.spec.name));
-  if (gather.values(0, field) > 1)
-    return unsupported(fmt::format("the sample has {} values of field '{}'; one is wanted",
-                                   gather.values(0, field), work.spec.name));
-  HEADRACE_ASSIGN(const Bytes value, gather.value(0, field));
-  if (Status s = work.decoder->run(value, draws, slot); !s.ok())
-    return gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), 0, field);
-  return {};
+bool is_npy_field(const Source& source, const std::string& name) {
+  for (const Field& field : source.schema())
+    if (field.name == name) return field.kind == Kind::kNpy;
+  return false;
 }
 
 }  // namespace
@@ -36,7 +30,14 @@ Result<std::unique_ptr<Dataset>> Dataset::make(std::shared_ptr<const Source> sou
   for (FieldRequest request : out->requests_) {
     // One sample at a time: any shape will do.
     if (!request.packing) request.packing = Packing::kList;
-    HEADRACE_ASSIGN(FieldWork work, make_field(request, *out->source_));
+    out->own_types_.push_back(as_they_lie && is_npy_field(*out->source_, request.field));
+    FieldWork work;
+    if (out->own_types_.back()) {
+      HEADRACE_ASSIGN(work.field, find_field(out->source_->schema(), request.field));
+      work.spec = {request.output, {}, Packing::kList, request.many};
+    } else {
+      HEADRACE_ASSIGN(work, make_field(request, *out->source_));
+    }
     work.spec.packing = Packing::kList;
     out->want_key_ = out->want_key_ || work.is_key;
     out->fields_.push_back(work.field);
@@ -59,20 +60,61 @@ Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
   std::vector<SampleValue> out(works_.size());
   for (size_t c = 0; c < works_.size(); ++c) {
     const FieldWork& work = works_[c];
-    if (!work.is_key && gather.values(0, c) == 0) {
-      if (as_they_lie_) continue;
-      return explain(corrupt(fmt::format("the sample has no field '{}'", requests_[c].field)));
-    }
-    ColumnBuilder builder(work.spec, 1, *pool_);
-    ColumnSlot slot(builder, 0);
-    if (Status s = guard([&] { return decode_value(work, gather, c, draws, slot); }); !s.ok())
+    if (as_they_lie_ && !work.spec.many && gather.values(0, c) == 0) continue;
+    if (Status s = guard([&] { return decode(gather, c, draws, out[c]); }); !s.ok())
       return explain(s);
-    Column column = builder.finish();
-    out[c] = {true, column.dtype, std::move(column.shapes[0]), std::move(column.items[0])};
   }
-  gather.clear();
+  // While this sample's are pinned: they stay for the next one, even where they are larger.
   if (units_.bytes() > kKeepUnits) units_.evict(units_.bytes() - kKeepUnits);
   return out;
+}
+
+Status Dataset::decode(Gather& gather, size_t c, Key draws, SampleValue& out) const {
+  const FieldWork& work = works_[c];
+  if (own_types_[c] && (work.spec.many || gather.values(0, c) == 1)) {
+    const size_t count = gather.values(0, c);
+    out.present = out.many = work.spec.many;
+    out.values.resize(work.spec.many ? count : 0);
+    for (size_t v = 0; v < count; ++v)
+      HEADRACE_TRY(read_npy_value(gather, c, v, work.spec.many ? out.values[v] : out));
+    return {};
+  }
+  ColumnBuilder builder(work.spec, 1, *pool_);
+  if (work.is_key) {
+    ColumnSlot slot(builder, 0);
+    HEADRACE_TRY(work.decoder->run(as_bytes(gather.key(0)), draws, slot));
+  } else {
+    uint64_t bytes = 0;
+    const ValueWork value{*work.decoder, work.spec, work.field};
+    HEADRACE_TRY(decode_values(value, *source_, gather, 0, c, draws, builder, 0, bytes));
+  }
+  Column column = builder.finish();
+  out.present = true;
+  out.many = column.many;
+  for (size_t v = 0; v < column.items.size(); ++v) {
+    SampleValue& to = column.many ? out.values.emplace_back() : out;
+    to.present = true;
+    to.dtype = column.dtype;
+    to.shape = std::move(column.shapes[v]);
+    to.bytes = std::move(column.items[v]);
+  }
+  return {};
+}
+
+// A .npy as it lies is whatever it says it is.
+Status Dataset::read_npy_value(Gather& gather, size_t c, size_t v, SampleValue& out) const {
+  const auto located = [&](const Status& s) {
+    return gather.locate(s.with(fmt::format("field '{}'", works_[c].spec.name)), 0, c, v);
+  };
+  HEADRACE_ASSIGN(const Bytes value, gather.value(0, c, v));
+  auto array = open_npy(value, value.size());
+  if (!array.ok()) return located(array.status());
+  out.bytes = pool_->take(array.value().header.data_bytes());
+  HEADRACE_TRY(array.value().copy(value, out.bytes->span()));
+  out.present = true;
+  out.dtype = array.value().dtype;
+  out.shape = std::move(array.value().shape);
+  return {};
 }
 
 }  // namespace headrace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "batch/column.h"
+#include "engine/gather.h"
 #include "engine/unit_cache.h"
 #include "index/source.h"
 #include "loader/field.h"
@@ -17,6 +18,8 @@ namespace headrace {
 // One field of one sample; absent where the sample has no such field.
 struct SampleValue {
   bool present = false;
+  bool many = false;                // then `values` are what it has, and the rest is empty
+  std::vector<SampleValue> values;  // none, one or several
   DType dtype = DType::kU8;
   std::vector<int64_t> shape;
   SharedBuffer bytes;
@@ -42,11 +45,15 @@ class Dataset {
           bool as_they_lie)
       : source_(std::move(source)), requests_(std::move(requests)), as_they_lie_(as_they_lie) {}
 
+  Status decode(Gather& gather, size_t c, Key draws, SampleValue& out) const;
+  Status read_npy_value(Gather& gather, size_t c, size_t v, SampleValue& out) const;
+
   const std::shared_ptr<const Source> source_;
   const std::vector<FieldRequest> requests_;
   const bool as_they_lie_;
   std::vector<FieldWork> works_;
   std::vector<uint32_t> fields_;  // of works_, for the source
+  std::vector<bool> own_types_;   // of works_: a .npy as it lies, of whatever type and shape
   bool want_key_ = false;
   std::shared_ptr<BufferPool> pool_;
   mutable UnitCache units_;

@@ -5,6 +5,9 @@
 
 #include <atomic>
 
+#include "loader/peek.h"
+#include "transform/array_decoder.h"
+
 namespace headrace {
 namespace {
 
@@ -16,6 +19,11 @@ std::string_view what_of(const Field& field) {
     case Kind::kText:
     case Kind::kJson:
       return "text";
+    case Kind::kNpy:
+    case Kind::kArray:
+      return "array";
+    case Kind::kTokens:
+      return "tokens";
     default:
       return "bytes";
   }
@@ -27,7 +35,71 @@ Stored stored_as(const Field& field) {
   return field.kind == Kind::kFloat ? Stored::kInlineFloat : Stored::kBytes;
 }
 
+// Whether two images take plain bytes for the same picture.
+bool read_alike(const Params& a, const Params& b) {
+  for (const char* option : {"shape", "layout"}) {
+    const auto in_a = a.values().find(option);
+    const auto in_b = b.values().find(option);
+    const bool has_a = in_a != a.values().end();
+    const bool has_b = in_b != b.values().end();
+    if (has_a != has_b || (has_a && in_a->second != in_b->second)) return false;
+  }
+  return true;
+}
+
+bool takes_numbers(const std::string& what) {
+  return what == "array" || what == "tokens" || what == "scalar";
+}
+
+// What the schema says of the numbers of a field, and what the first sample has to say.
+Status describe_numbers(const FieldRequest& request, const Source& source, uint32_t number,
+                        FieldSpec& spec) {
+  const Field& field = source.schema()[number];
+  spec.number_type = field.dtype;
+  switch (field.kind) {
+    case Kind::kInt:
+      spec.digits = Digits::kWhole;
+      return {};
+    case Kind::kFloat:
+      spec.digits = Digits::kReal;
+      return {};
+    case Kind::kArray:
+    case Kind::kTokens:
+      if (!field.dtype) return internal("an array without a type");
+      spec.array = {false, field.dtype,
+                    field.kind == Kind::kTokens && field.shape.empty()
+                        ? std::vector<int64_t>{kVaries}
+                        : field.shape};
+      return {};
+    case Kind::kNpy:
+      break;
+    default:
+      // Bytes: the user says what they hold, or the first sample shows that it is a .npy file.
+      if (request.what == "scalar" || request.options.values().count("dtype") != 0) return {};
+  }
+  spec.array = {.is_npy = true};
+  if (settles_array(spec)) return {};
+  HEADRACE_ASSIGN(spec.array, first_npy(source, number));
+  return {};
+}
+
+// Several values a sample: lists, or one buffer of them all where they are of one shape.
+Result<Packing> choose_packing_of_many(const FieldRequest& request, const TensorSpec& value) {
+  const Packing packing = request.packing.value_or(Packing::kList);
+  if (packing == Packing::kPadded)
+    return invalid(fmt::format("field '{}': many=True gives lists, or .ragged(); not .padded()",
+                               request.output));
+  if (packing == Packing::kRagged && !value.is_fixed())
+    return invalid(
+        fmt::format("field '{}': .ragged() of several values a sample needs values of one shape, "
+                    "and {} varies; "
+                    "resize or reshape them, or leave .ragged() out to get lists",
+                    request.output, value.text()));
+  return packing == Packing::kDense ? Packing::kList : packing;
+}
+
 Result<Packing> choose_packing(const FieldRequest& request, const TensorSpec& value) {
+  if (request.many) return choose_packing_of_many(request, value);
   if (request.packing) {
     if (*request.packing == Packing::kDense && !value.is_fixed())
       return invalid(fmt::format("field '{}': values of shape {} cannot be dense", request.output,
@@ -60,8 +132,13 @@ Result<uint32_t> find_field(const Schema& schema, const std::string& name) {
 
 std::vector<FieldRequest> fields_as_they_lie(const Schema& schema) {
   std::vector<FieldRequest> out;
-  for (const Field& field : schema)
-    out.push_back({.output = field.name, .field = field.name, .what = std::string(what_of(field))});
+  for (const Field& field : schema) {
+    FieldRequest& request = out.emplace_back();
+    request.output = request.field = field.name;
+    request.what = what_of(field);
+    if (field.kind == Kind::kNpy) request.packing = Packing::kList;  // each as it is
+    request.many = field.many;
+  }
   return out;
 }
 
@@ -70,6 +147,7 @@ void share_pictures(std::vector<FieldRequest>& requests) {
   for (FieldRequest& a : requests) {
     for (FieldRequest& b : requests) {
       if (&a == &b || a.what != "image" || b.what != "image" || a.field != b.field) continue;
+      if (!read_alike(a.options, b.options)) continue;
       if (a.share == 0) a.share = next++;
       b.share = a.share;
     }
@@ -85,6 +163,10 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
                  .options = request.options,
                  .steps = request.steps,
                  .share = request.share};
+  if (request.many && (work.is_key || !request.joint.empty()))
+    return invalid(fmt::format("field '{}': many=True does not go with {}", request.output,
+                               work.is_key ? "hr.key" : "hr.joint"));
+  work.spec.many = request.many;
   if (!request.joint.empty()) {
     spec.draw_group = Key(0).with(request.joint).value();
     spec.joint = request.leads ? Joint::kLeads : Joint::kFollows;
@@ -97,7 +179,17 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
     work.field = found.value();
     const Field& field = source.schema()[work.field];
     spec.stored = stored_as(field);
-    if (spec.stored != Stored::kBytes && request.what != "scalar")
+    // Where a value may have its own shape: in a list, or on the way into a function.
+    const Packing wanted =
+        request.packing.value_or(request.many ? Packing::kList : Packing::kDense);
+    spec.one_shape = !request.then &&
+                     (wanted == Packing::kDense || (request.many && wanted == Packing::kRagged));
+    if (request.what == "image" && (field.kind == Kind::kArray || field.kind == Kind::kTokens))
+      spec.array = {false, field.dtype, field.shape};
+    if (takes_numbers(request.what))
+      if (Status s = describe_numbers(request, source, work.field, spec); !s.ok())
+        return s.with(fmt::format("field '{}'", request.output));
+    if (spec.stored != Stored::kBytes && request.what != "scalar" && request.what != "array")
       return invalid(fmt::format(
           "field '{}': '{}' is a number that the index holds; take it with hr.scalar(\"{}\")",
           request.output, request.field, request.field));

@@ -21,13 +21,15 @@ using DecoderPointer = std::shared_ptr<const Decoder>;
 struct FieldRequest {
   std::string output;  // the name in the batch
   std::string field;   // the name in the data; unused for the key
-  std::string what;    // "image", "boxes", "points", "scalar", "text", "bytes", "json", "key"
+  // "image", "boxes", "points", "scalar", "array", "tokens", "text", "bytes", "json", "key"
+  std::string what;
   Params options;
   std::vector<Step> steps;
   std::string joint;               // the name of the group it shares draws with; "": none
   bool leads = false;              // the picture whose geometry the group follows
   uint64_t share = 0;              // see FieldSpec
   std::optional<Packing> packing;  // unset: dense where the shape is fixed, list for text and bytes
+  bool many = false;               // any number of values a sample: a list each
   // Python functions: makes a decoder that goes on where this one ends.
   std::function<Result<DecoderPointer>(DecoderPointer)> then;
 };

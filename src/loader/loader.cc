@@ -48,7 +48,8 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
   const Blocks& blocks = s.source->blocks();
   HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(blocks.samples));
   return PlanSource{s.name, s.source->fingerprint().hex(),
-                    std::make_shared<const BlockTree>(std::move(tree)), blocks.bytes};
+                    std::make_shared<const BlockTree>(std::move(tree)), blocks.bytes,
+                    blocks.shared};
 }
 
 // Enough batches to keep every thread busy while the consumer takes one.
@@ -127,6 +128,7 @@ Status Loader::settle_engine(const LoaderOptions& options) {
   e.read_runs = options.read_runs;
   for (const LoaderSource& s : sources_)
     e.read_runs = e.read_runs || s.source->store().prefers_runs();
+  note_shared_units();
   if (!e.read_runs) return {};
   // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
   const PlanState state = plan_->state({});
@@ -144,6 +146,28 @@ Status Loader::settle_engine(const LoaderOptions& options) {
         held >> 20, e.memory_budget_bytes >> 20));
   }
   return {};
+}
+
+// Row groups that do not fit are opened again for nearly every sample: slow, and worth a word.
+void Loader::note_shared_units() {
+  const PlanState state = plan_->state({});
+  const uint64_t world = plan_options_.cut.world;
+  uint64_t held = 0;
+  for (size_t k = 0; k < sources_.size() && state.mode != OrderMode::kNone; ++k) {
+    const PlanSource& source = plan_sources_[k];
+    if (!source.shared) continue;
+    const uint64_t mean = source.bytes / std::max<uint64_t>(1, sources_[k].source->size());
+    held += state.mode == OrderMode::kGlobal
+                ? source.bytes
+                : (state.lanes + world - 1) / world * state.pools[k] * mean;
+  }
+  const uint64_t budget = engine_options_.memory_budget_bytes;
+  if (held > budget)
+    notes_.push_back(fmt::format(
+        "shuffling needs up to {} MiB of row groups open at a time, the memory budget is {} MiB: "
+        "they may be opened again and again; give more memory_budget{}",
+        held >> 20, budget >> 20,
+        state.mode == OrderMode::kGlobal ? ", or shuffle=\"pool\"" : ", or a smaller window"));
 }
 
 Status Loader::begin(PlanPosition from, bool run_on, uint64_t until) {

@@ -74,6 +74,7 @@ class Loader {
   Loader() = default;
   Status add_source(const LoaderSource& source, const std::vector<FieldRequest>& requests);
   Status settle_engine(const LoaderOptions& options);
+  void note_shared_units();
 
   std::vector<LoaderSource> sources_;
   std::vector<PlanSource> plan_sources_;

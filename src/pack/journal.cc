@@ -34,6 +34,19 @@ bool take_number(std::string_view& text, T& out, int base) {
   return error == std::errc();
 }
 
+// "name": "…", with the comma that follows it.
+bool take_name(std::string_view& line, PackedFile& file) {
+  if (!take(line, R"("name": ")")) return false;
+  file.name = line.substr(0, line.find('"'));
+  line.remove_prefix(file.name.size());
+  return take(line, "\", ");
+}
+
+bool take_sums(std::string_view& line, PackedFile& file) {
+  return take(line, R"("bytes": )") && take_number(line, file.bytes, 10) &&
+         take(line, R"(, "crc32c": ")") && take_number(line, file.crc32c, 16) && take(line, "\"");
+}
+
 // A file name of ours in a folder that we pack into.
 bool is_packs(std::string_view name) {
   return name == kPackManifest || name == kUnfinishedName || is_temporary_name(name) ||
@@ -58,35 +71,48 @@ Status append_line(const std::string& path, const std::string& line) {
 }  // namespace
 
 std::string shard_line(const PackedShard& shard) {
-  return fmt::format(R"({{"name": "{}", "samples": {}, "bytes": {}, "crc32c": "{:08x}"}})",
-                     shard.name, shard.samples, shard.bytes, shard.crc32c);
+  std::string line =
+      fmt::format(R"({{"name": "{}", "samples": {}, "bytes": {}, "crc32c": "{:08x}")",
+                  shard.file.name, shard.samples, shard.file.bytes, shard.file.crc32c);
+  if (shard.companion)
+    line += fmt::format(R"(, "companion": {{"name": "{}", "bytes": {}, "crc32c": "{:08x}"}})",
+                        shard.companion->name, shard.companion->bytes, shard.companion->crc32c);
+  return line + '}';
 }
 
 std::optional<PackedShard> parse_shard_line(std::string_view line) {
   PackedShard shard;
-  if (!take(line, R"({"name": ")")) return {};
-  shard.name = line.substr(0, line.find('"'));
-  line.remove_prefix(shard.name.size());
-  if (!take(line, R"(", "samples": )") || !take_number(line, shard.samples, 10) ||
-      !take(line, R"(, "bytes": )") || !take_number(line, shard.bytes, 10) ||
-      !take(line, R"(, "crc32c": ")") || !take_number(line, shard.crc32c, 16) || !take(line, "\"}"))
+  if (!take(line, "{") || !take_name(line, shard.file) || !take(line, R"("samples": )") ||
+      !take_number(line, shard.samples, 10) || !take(line, ", ") || !take_sums(line, shard.file))
     return {};
+  if (take(line, R"(, "companion": {)")) {
+    PackedFile& companion = shard.companion.emplace();
+    if (!take_name(line, companion) || !take_sums(line, companion) || !take(line, "}")) return {};
+  }
+  if (!take(line, "}")) return {};
   return shard;
 }
 
-// A last line that a kill cut short does not parse, and its shard is written again.
-Status Journal::read_lines(const std::string& text) {
-  const std::shared_ptr<const Store> store = local_store();
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const std::optional<PackedShard> shard = parse_shard_line(line);
-    if (!shard) continue;
-    const Result<FileInfo> file = store->stat(folder_ + '/' + shard->name);
-    if (file.ok() && file.value().bytes == shard->bytes) done_.push_back(*shard);
+std::vector<PackedShard> parse_shard_lines(std::string_view text) {
+  std::vector<PackedShard> shards;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (std::optional<PackedShard> shard = parse_shard_line(line)) shards.push_back(*shard);
   }
-  return {};
+  return shards;
+}
+
+// A last line that a kill cut short does not parse, and its shard is written again.
+void Journal::read_lines(const std::string& text) {
+  const std::shared_ptr<const Store> store = local_store();
+  const auto is_there = [&](const PackedFile& file) {
+    const Result<FileInfo> info = store->stat(folder_ + '/' + file.name);
+    return info.ok() && info.value().bytes == file.bytes;
+  };
+  for (PackedShard& shard : parse_shard_lines(text))
+    if (is_there(shard.file) && (!shard.companion || is_there(*shard.companion)))
+      done_.push_back(std::move(shard));
 }
 
 Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::string head) {
@@ -115,9 +141,11 @@ Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::stri
                                base_name(record), plan.hex()))
         .in_file(folder);
   journal.finished_ = base_name(record) == kPackManifest;
+  // A run that was killed between its last two steps left both.
+  if (journal.finished_) ::unlink((folder + '/' + std::string(kUnfinishedName)).c_str());
   for (const FileInfo& entry : entries)
     if (is_temporary_name(base_name(entry.path))) ::unlink(entry.path.c_str());
-  HEADRACE_TRY(journal.read_lines(text));
+  journal.read_lines(text);
   return journal;
 }
 

@@ -7,6 +7,9 @@
 //   {"name": "shard-000000.tar", "samples": 500, "bytes": 123, "crc32c": "0123abcd"},
 //   …
 //   ]}
+//
+// A shard that has a second file (a RecordIO's .idx) has ', "companion": {"name": …, "bytes": …,
+// "crc32c": …}' at the end of its line.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +26,24 @@ namespace headrace {
 
 inline constexpr std::string_view kPackManifest = "headrace.json";
 
-struct PackedShard {
+struct PackedFile {
   std::string name;
-  uint64_t samples = 0;
   uint64_t bytes = 0;
   uint32_t crc32c = 0;
+  bool operator==(const PackedFile&) const = default;
+};
+
+struct PackedShard {
+  PackedFile file = {};
+  uint64_t samples = 0;
+  std::optional<PackedFile> companion = {};
   bool operator==(const PackedShard&) const = default;
 };
 
 std::string shard_line(const PackedShard& shard);
 std::optional<PackedShard> parse_shard_line(std::string_view line);
+// All lines of either file that parse, in their order.
+std::vector<PackedShard> parse_shard_lines(std::string_view text);
 
 // Thread-safe.
 class Journal {
@@ -43,7 +54,7 @@ class Journal {
   static Result<Journal> open(const std::string& folder, Hash128 plan, std::string head);
 
   bool finished() const { return finished_; }
-  // Shards that an earlier run finished and whose files have their sizes.
+  // Shards that an earlier run finished and whose files, companions too, have their sizes.
   const std::vector<PackedShard>& done() const { return done_; }
 
   Status add(const PackedShard& shard);
@@ -53,7 +64,7 @@ class Journal {
  private:
   Journal(std::string folder, std::string head)
       : folder_(std::move(folder)), head_(std::move(head)) {}
-  Status read_lines(const std::string& text);
+  void read_lines(const std::string& text);
 
   std::string folder_;
   std::string head_;  // first line of both files

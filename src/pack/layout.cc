@@ -13,6 +13,7 @@ Status validate(const PackOptions& options) {
   if (options.for_ranks == 0 || options.for_workers == 0)
     return invalid("for_ranks and for_workers must be at least 1");
   if (options.shard_bytes == 0) return invalid("shard_bytes must be at least 1");
+  HEADRACE_TRY(validate(options.recode));
   HEADRACE_ASSIGN(const Format* format, find_format(options.format));
   if (format->create == nullptr)
     return unsupported(fmt::format("format '{}' cannot be written", options.format));
@@ -36,24 +37,6 @@ Result<uint64_t> count_shards(const Source& source, const PackOptions& options) 
     return invalid(
         fmt::format("{} samples are too few for {} shards", source.size(), std::max(shards, step)));
   return shards;
-}
-
-Result<std::vector<uint32_t>> wanted_fields(const Schema& schema,
-                                            const std::vector<std::string>& names) {
-  std::vector<uint32_t> fields;
-  std::string known;
-  for (uint32_t f = 0; f < schema.size(); ++f) {
-    if (names.empty()) fields.push_back(f);
-    known.append(known.empty() ? "" : ", ").append(schema[f].name);
-  }
-  for (const std::string& name : names) {
-    const auto it = std::find_if(schema.begin(), schema.end(),
-                                 [&name](const Field& f) { return f.name == name; });
-    if (it == schema.end())
-      return invalid(fmt::format("no field named '{}'; there are: {}", name, known));
-    fields.push_back(static_cast<uint32_t>(it - schema.begin()));
-  }
-  return fields;
 }
 
 }  // namespace headrace

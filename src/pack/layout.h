@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "base/rng.h"
 #include "base/status.h"
@@ -13,7 +11,7 @@
 namespace headrace {
 
 // Which samples go where.  Immutable, hence thread-safe.
-struct Layout {
+struct PackLayout {
   uint64_t samples = 0;
   uint64_t shards = 0;
   bool keep_order = false;
@@ -27,8 +25,5 @@ struct Layout {
 
 // How many shards the options make of the source.
 Result<uint64_t> count_shards(const Source& source, const PackOptions& options);
-// Numbers of the named fields; of all when none is named.
-Result<std::vector<uint32_t>> wanted_fields(const Schema& schema,
-                                            const std::vector<std::string>& names);
 
 }  // namespace headrace

@@ -11,6 +11,7 @@
 
 #include "format/expand.h"
 #include "format/test_data.h"
+#include "pack/check.h"
 #include "pack/journal.h"
 #include "storage/fault.h"
 #include "storage/test_folder.h"
@@ -128,7 +129,8 @@ TEST_F(PackTest, goes_on_after_an_error_with_the_same_bytes) {
   auto store = std::make_shared<FaultStore>(local_store());
   const auto faulty =
       open_source({f_ / "data"}, {.store = store, .keep_sidecars = false}).value().source;
-  store->add({.fail_read = 50, .and_all_later = true, .code = Code::kUnavailable});
+  // 16 reads for the estimate, then 50 of 97.
+  store->add({.fail_read = 66, .and_all_later = true, .code = Code::kUnavailable});
   EXPECT_EQ(pack(*faulty, f_ / "out", {.shards = 6, .threads = 1}).status().code(),
             Code::kUnavailable);
   EXPECT_TRUE(says(open_source({f_ / "out"}).status(), "not finished"));
@@ -201,8 +203,127 @@ TEST_F(PackTest, cancel_stops_and_leaves_it_unfinished) {
   EXPECT_EQ(pack(*source_, f_ / "out", {.shards = 6}).value().shards_kept, 2u);
 }
 
+TEST_F(PackTest, the_bytes_do_not_depend_on_the_memory) {
+  ASSERT_TRUE(pack(*source_, f_ / "much", {.shards = 4}).ok());
+  for (const uint64_t memory : {1u, 700u, 5000u, 40000u}) {
+    const std::string out = f_ / ("out" + std::to_string(memory));
+    ASSERT_TRUE(pack(*source_, out, {.shards = 4, .memory_bytes = memory}).ok());
+    EXPECT_EQ(files_of(out), files_of(f_ / "much")) << memory;
+  }
+}
+
+TEST_F(PackTest, fields_are_dropped_and_renamed) {
+  ASSERT_TRUE(
+      pack(*source_, f_ / "a", {.shards = 2, .drop = {"jpg"}, .rename = {{"cls2", "cls"}}}).ok());
+  EXPECT_EQ(read(f_ / "a")[0].fields.size(), 1u);
+  EXPECT_TRUE(read(f_ / "a")[0].fields.contains("cls2"));
+  EXPECT_TRUE(
+      says(pack(*source_, f_ / "a", {.shards = 2, .drop = {"jpg"}}).status(), "another pack"));
+  EXPECT_TRUE(says(pack(*source_, f_ / "b", {.drop = {"jpgs"}}).status(), "did you mean 'jpg'"));
+  EXPECT_TRUE(
+      says(pack(*source_, f_ / "b", {.rename = {{"x", "clas"}}}).status(), "did you mean 'cls'"));
+  EXPECT_TRUE(says(pack(*source_, f_ / "b", {.rename = {{"cls", "jpg"}}}).status(), "two fields"));
+  EXPECT_TRUE(says(pack(*source_, f_ / "b", {.drop = {"jpg", "cls"}}).status(), "nothing is left"));
+  EXPECT_TRUE(says(pack(*source_, f_ / "b", {.drop = {"jpg"}, .rename = {{"png", "jpg"}}}).status(),
+                   "not packed"));
+}
+
+TEST_F(PackTest, a_companion_belongs_to_its_shard) {
+  ASSERT_TRUE(pack(*source_, f_ / "out", {.format = "recordio", .shards = 3}).ok());
+  EXPECT_EQ(check_pack(f_ / "out").value()->files, 6u);
+  EXPECT_TRUE(check_pack(f_ / "out").value()->problems.empty());
+  const std::string index = TestFolder::read(f_ / "out/shard-000001.idx");
+  f_.put("out/shard-000001.idx", index.substr(1));
+  EXPECT_TRUE(says(pack(*source_, f_ / "out", {.format = "recordio", .shards = 3}).status(),
+                   "1 of its 3 shards"));
+  EXPECT_EQ(check_pack(f_ / "out").value()->problems.size(), 1u);
+}
+
+TEST_F(PackTest, a_changed_byte_is_found) {
+  ASSERT_TRUE(pack(*source_, f_ / "out", {.shards = 3}).ok());
+  EXPECT_FALSE(check_pack(f_ / "data").value().has_value());
+  std::string shard = TestFolder::read(f_ / "out/shard-000002.tar");
+  shard[700] ^= 1;
+  f_.put("out/shard-000002.tar", shard);
+  const PackCheck check = check_pack(f_ / "out").value().value();
+  ASSERT_EQ(check.problems.size(), 1u);
+  EXPECT_NE(check.problems[0].find("shard-000002.tar"), std::string::npos);
+  EXPECT_EQ(check.samples, 97u);
+}
+
+TEST_F(PackTest, an_estimate_writes_nothing) {
+  const PackEstimate estimate = estimate_pack(*source_, f_ / "out/deep", {.shards = 4}).value();
+  EXPECT_EQ(estimate.samples, 97u);
+  EXPECT_EQ(estimate.shards, 4u);
+  EXPECT_NEAR(static_cast<double>(estimate.sample_bytes), 97 * 13 / 2 + 20, 40);
+  EXPECT_GT(estimate.free_bytes, 0u);
+  EXPECT_FALSE(std::filesystem::exists(f_ / "out"));
+}
+
+TEST_F(PackTest, what_cannot_be_decoded_is_named) {
+  const Status s = pack(*source_, f_ / "out", {.shards = 2, .recode = {.max_side = 10}}).status();
+  EXPECT_EQ(s.code(), Code::kCorrupt);
+  EXPECT_TRUE(says(s, "field 'jpg'")) << s.text();
+  EXPECT_TRUE(says(s, ".JPEG")) << s.text();
+}
+
+// 40 row groups of 25 samples, which open only as a whole; counts how often they do.
+class Groups final : public Source {
+ public:
+  static constexpr uint64_t kGroups = 40, kRows = 25, kLength = 100;
+  Groups() {
+    store_.put("file", std::string(kGroups * 10, 'x'));
+    for (uint64_t g = 0; g < kGroups; ++g) blocks_.samples.push_back(kRows);
+    blocks_.bytes = size() * kLength;
+  }
+  const Schema& schema() const override { return schema_; }
+  uint64_t size() const override { return kGroups * kRows; }
+  const Blocks& blocks() const override { return blocks_; }
+  Hash128 fingerprint() const override { return {1, 2}; }
+  Status needs(uint64_t sample, std::span<const uint32_t>, Key, bool, Request& out) const override {
+    out.clear();
+    out.units.push_back({0, 1, sample / kRows * 10, 10, kRows * kLength});
+    out.pieces.push_back({0, sample % kRows * kLength, kLength});
+    out.first_piece.push_back(1);
+    out.key = key(sample);
+    return {};
+  }
+  Status open_unit(const Unit&, Bytes, Buffer& decoded) const override {
+    ++opened;
+    decoded.resize(kRows * kLength);
+    std::fill_n(decoded.data(), decoded.size(), std::byte{'r'});
+    return {};
+  }
+  const Store& store() const override { return store_; }
+  std::string file_path(uint32_t) const override { return "file"; }
+  std::string key(uint64_t sample) const override { return "k" + std::to_string(sample); }
+
+  mutable std::atomic<int> opened{0};
+
+ private:
+  const Schema schema_{{.name = "bin"}};
+  Blocks blocks_;
+  MemoryStore store_;
+};
+
+TEST_F(PackTest, row_groups_are_opened_once_for_many_shards) {
+  const Groups groups;
+  ASSERT_TRUE(pack(groups, f_ / "a", {.shards = 20}).ok());
+  EXPECT_LE(groups.opened.exchange(0), 40 + 16);  // 16 for the estimate; not 20 * 40
+  // Memory for a fifth of the data: five times over the groups or so, and the same bytes.
+  ASSERT_TRUE(pack(groups, f_ / "b", {.shards = 20, .memory_bytes = 60000}).ok());
+  EXPECT_LE(groups.opened, 6 * 40 + 16);
+  EXPECT_EQ(files_of(f_ / "a"), files_of(f_ / "b"));
+}
+
+TEST(Journal, lines_with_companions_read_back) {
+  const PackedShard shard{
+      {"shard-000007.rec", 34567, 0x00c0ffee}, 12, PackedFile{"shard-000007.idx", 99, 0x1234}};
+  EXPECT_EQ(parse_shard_line(shard_line(shard)), shard);
+}
+
 TEST(Journal, lines_read_back) {
-  const PackedShard shard{"shard-000007.tar", 12, 34567, 0x00c0ffee};
+  const PackedShard shard{{"shard-000007.tar", 34567, 0x00c0ffee}, 12};
   EXPECT_EQ(parse_shard_line(shard_line(shard)), shard);
   const std::string line = shard_line(shard);
   for (size_t n = 0; n < line.size(); ++n)

@@ -1,37 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
+#include <functional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "engine/gather.h"
-#include "format/format.h"
 #include "index/source.h"
+#include "pack/selection.h"
 
 namespace headrace {
 
-// Reads samples of a source whole, one after the other, into memory that it reuses.
-// One thread at a time.
+// A sample in memory of its own, on its way from the source to a shard.
+struct HeldRecord {
+  struct Value {
+    uint32_t field = 0;  // of the selection
+    uint64_t begin = 0;
+    uint64_t length = 0;
+  };
+  std::string key;
+  std::vector<Value> values;
+  std::vector<std::byte> bytes;
+
+  uint64_t memory() const {
+    return sizeof(HeldRecord) + key.capacity() + values.capacity() * sizeof(Value) +
+           bytes.capacity();
+  }
+};
+
+// Reads samples of a source whole.  One thread at a time; `units` may be shared by several.
 class SampleReader {
  public:
-  // `fields` are numbers of the source's schema.
-  SampleReader(const Source& source, std::vector<uint32_t> fields)
-      : source_(source), fields_(std::move(fields)) {}
+  // Opened units are kept in `units` up to `keep_bytes`.
+  SampleReader(const Source& source, const Selection& selection, const RecodeOptions& recode,
+               UnitCache& units, uint64_t keep_bytes);
 
-  // The record is valid until the next call.
-  Result<Record> read(uint64_t sample);
-  uint64_t bytes_read() const { return bytes_read_; }
+  // Reads them together (neighbours in one read) and hands each to `take`, with its place in
+  // `samples`.
+  Status read(std::span<const uint64_t> samples,
+              const std::function<void(size_t, HeldRecord)>& take);
 
  private:
-  Bytes keep(Bytes value);
+  Result<HeldRecord> record(size_t i);
 
   const Source& source_;
-  const std::vector<uint32_t> fields_;
+  const Selection& selection_;
+  const RecodeOptions& recode_;
+  std::vector<uint32_t> fields_;
+  UnitCache& units_;
+  const uint64_t keep_bytes_;
   Gather gather_;
-  UnitCache units_;
-  std::deque<std::vector<std::byte>> held_;
-  std::vector<RecordValue> values_;
-  uint64_t bytes_read_ = 0;
 };
 
 }  // namespace headrace

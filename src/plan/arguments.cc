@@ -63,7 +63,7 @@ Result<PlanState> initial_state(const std::vector<PlanSource>& sources,
   std::vector<SourceSize> sizes;
   sizes.reserve(sources.size());
   for (const PlanSource& s : sources) {
-    sizes.push_back({s.tree->samples(), s.tree->filled_blocks(), s.bytes});
+    sizes.push_back({s.tree->samples(), s.tree->filled_blocks(), s.bytes, s.shared});
   }
   for (const OrderShape& shape : choose_shapes(sizes, options.shuffle, options.window_bytes)) {
     state.mode = shape.mode;

@@ -23,6 +23,7 @@ struct PlanSource {
   std::string fingerprint;
   std::shared_ptr<const BlockTree> tree;
   uint64_t bytes = 0;
+  bool shared = false;  // see SourceSize
 };
 
 struct PlanOptions {

@@ -128,6 +128,11 @@ TEST(ShapeTest, FollowsFromTheIndexAlone) {
   EXPECT_EQ(choose_shape(small, Shuffle::kAuto), (OrderShape{OrderMode::kGlobal, 1, 1}));
   EXPECT_EQ(choose_shape(large, Shuffle::kNone), (OrderShape{OrderMode::kNone, 1, 1}));
   EXPECT_EQ(choose_shape(large, Shuffle::kGlobal), (OrderShape{OrderMode::kGlobal, 1, 1}));
+  // Where samples share row groups, global is for what one window holds.
+  const SourceSize shared{100000, 256, 16 * kGiB, true};
+  EXPECT_EQ(choose_shape(shared, Shuffle::kAuto), (OrderShape{OrderMode::kPool, 4, 781}));
+  const SourceSize little{100000, 8, kGiB / 2, true};
+  EXPECT_EQ(choose_shape(little, Shuffle::kAuto), (OrderShape{OrderMode::kGlobal, 1, 1}));
   // 1 TiB in 4 MiB blocks: the window is 16 GiB of 8 MiB pools.
   EXPECT_EQ(choose_shape(large, Shuffle::kAuto), (OrderShape{OrderMode::kPool, 2048, 488}));
   // 16 GiB: bytes/32 is 512 MiB, 64 pools.

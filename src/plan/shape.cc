@@ -26,7 +26,7 @@ uint64_t nearest_power_of_two(uint64_t n) {
   return n - floor >= floor / 2 && floor > 1 ? 2 * floor : floor;
 }
 
-OrderMode choose_mode(Shuffle shuffle, uint64_t bytes) {
+OrderMode choose_mode(Shuffle shuffle, uint64_t bytes, bool shared) {
   switch (shuffle) {
     case Shuffle::kNone:
       return OrderMode::kNone;
@@ -37,7 +37,7 @@ OrderMode choose_mode(Shuffle shuffle, uint64_t bytes) {
     case Shuffle::kAuto:
       break;
   }
-  return bytes <= kGlobalLimit ? OrderMode::kGlobal : OrderMode::kPool;
+  return bytes <= (shared ? kMinWindow : kGlobalLimit) ? OrderMode::kGlobal : OrderMode::kPool;
 }
 
 uint32_t choose_lanes(uint64_t window, uint64_t pool_bytes, uint64_t pools) {
@@ -50,8 +50,12 @@ uint32_t choose_lanes(uint64_t window, uint64_t pool_bytes, uint64_t pools) {
 std::vector<OrderShape> choose_shapes(std::span<const SourceSize> sources, Shuffle shuffle,
                                       std::optional<uint64_t> window_bytes) {
   uint64_t bytes = 0;
-  for (const SourceSize& s : sources) bytes += s.bytes;
-  const OrderMode mode = choose_mode(shuffle, bytes);
+  bool shared = false;
+  for (const SourceSize& s : sources) {
+    bytes += s.bytes;
+    shared = shared || s.shared;
+  }
+  const OrderMode mode = choose_mode(shuffle, bytes, shared);
   std::vector<OrderShape> shapes(sources.size(), OrderShape{.mode = mode});
   if (mode != OrderMode::kPool) return shapes;
 

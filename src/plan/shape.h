@@ -32,10 +32,12 @@ struct SourceSize {
   uint64_t samples = 0;
   uint64_t filled_blocks = 0;  // empty ones would make the pools too small
   uint64_t bytes = 0;
+  bool shared = false;  // samples of a block share what is read and opened as a whole
 };
 
 // The shapes of sources that are mixed: one mode and one L for all, a P for each.
-//   mode     kAuto: global up to 16 GiB in all, pool above
+//   mode     kAuto: global up to 16 GiB in all, pool above; where samples share what opens as a
+//            whole, up to 512 MiB: drawn from everywhere, each would open a row group
 //   P        two mean blocks of the source
 //   window   bytes/32 of all sources, at most 16 GiB, at least 512 MiB for each source;
 //            or what the user sets

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <utility>
 
+#include "base/npy.h"
+#include "codec/raw_picture.h"
 #include "transform/image_run.h"
 #include "transform/trail.h"
 
@@ -54,7 +56,7 @@ class ImageDecoder final : public Decoder {
       HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, draws));
       HEADRACE_TRY(run.take(*picture));
     } else {
-      HEADRACE_TRY(decode_image(value, options(), run));
+      HEADRACE_TRY(decode(value, run));
     }
     HEADRACE_TRY(run.finish());
     if (program_.joint == Joint::kLeads)
@@ -69,6 +71,15 @@ class ImageDecoder final : public Decoder {
     out.damaged = &damaged_;
     return out;
   }
+  Status decode(Bytes value, ImageSink& sink) const {
+    if (program_.raw) {
+      HEADRACE_ASSIGN(const std::vector<int64_t> shape, fit_shape(*program_.raw, value.size()));
+      return decode_raw(shape, program_.channels_first, value, options(), sink);
+    }
+    if (program_.channels_first && is_npy(value))
+      return decode_npy_picture(value, true, options(), sink);
+    return decode_image(value, options(), sink);
+  }
   Key view_key(Key draws, int view) const {
     return draws.with(program_.draw_group).with("view").with(static_cast<uint64_t>(view));
   }
@@ -80,7 +91,8 @@ class ImageDecoder final : public Decoder {
                                    value.size(),          program_.mode, program_.limits.strict,
                                    program_.limits.orient};
     if (picture.holds(name)) return &picture;
-    HEADRACE_TRY(picture.decode(name, value, options(), [&](Size size) {
+    const auto give = [&](ImageSink& sink) { return decode(value, sink); };
+    HEADRACE_TRY(picture.decode(name, give, [&](Size size) {
       return program_.share != 0 ? Box{0, 0, size.width, size.height} : boxes_of_views(size, draws);
     }));
     return &picture;
@@ -163,17 +175,40 @@ Status read_options(Params options, Program& program) {
   program.fast = options.take_flag("fast", false);
   program.limits.strict = options.take_flag("strict", true);
   program.limits.orient = options.take_flag("orient", false);
+  const std::string layout = options.take_text("layout", "HWC");
+  const bool has_shape = options.values().count("shape") != 0;
+  const std::vector<int> shape = options.take_integers("shape", {});
   const double views = options.take_number("views", 1);
   const double max_pixels =
       options.take_number("max_pixels", static_cast<double>(program.limits.max_pixels));
   HEADRACE_TRY(options.done());
   HEADRACE_ASSIGN(program.mode, mode_named(mode));
+  if (layout != "HWC" && layout != "CHW")
+    return invalid("no layout '" + layout + "'; pictures that are arrays are HWC or CHW");
+  program.channels_first = layout == "CHW";
+  if (has_shape) program.raw.emplace(shape.begin(), shape.end());
   if (!(max_pixels >= 1 && max_pixels <= 0x1.0p40))
     return invalid("parameter 'max_pixels' must be from 1 to 2^40");
   program.limits.max_pixels = static_cast<uint64_t>(max_pixels);
   if (!(views >= 1 && views <= kMostViews) || views != static_cast<int>(views))
     return invalid("parameter 'views' is a whole number from 1 to " + std::to_string(kMostViews));
   program.views = static_cast<int>(views);
+  return {};
+}
+
+// Pictures that lie as elements: where the data say so, or the user does.
+Status settle_raw(const FieldSpec& spec, Program& program, Size& size) {
+  if (spec.array && !spec.array->is_npy) {
+    if (spec.array->dtype != DType::kU8)
+      return invalid("a picture is u8, and the values are " +
+                     std::string(dtype_name(*spec.array->dtype)) + "; hr.array takes them");
+    if (!program.raw) program.raw = spec.array->shape;
+  }
+  if (!program.raw) return {};
+  if (std::count(program.raw->begin(), program.raw->end(), kVaries) > 1)
+    return invalid("shape may leave one extent open (-1), not several");
+  HEADRACE_ASSIGN(const RawLayout layout, raw_layout(*program.raw, program.channels_first));
+  size = {static_cast<int>(layout.width), static_cast<int>(layout.height)};
   return {};
 }
 
@@ -184,6 +219,7 @@ Result<std::unique_ptr<Decoder>> make_image_decoder(const FieldSpec& spec) {
   HEADRACE_TRY(read_options(spec.options, program));
   program.draw_group = spec.draw_group.value_or(Key(0).with(spec.name).value());
   Size size{static_cast<int>(kVaries), static_cast<int>(kVaries)};
+  HEADRACE_TRY(settle_raw(spec, program, size));
   std::string last_store_step;
   for (size_t i = 0; i < spec.steps.size(); ++i) {
     const Step& step = spec.steps[i];

@@ -4,6 +4,7 @@
 // pass writes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -44,8 +45,11 @@ struct Program {
   Joint joint = Joint::kNone;
   int views = 1;       // results of one picture, each with draws of its own
   uint64_t share = 0;  // not 0: fields with this number take their pictures from one decode
-  TensorSpec value;    // one view
-  TensorSpec output;   // all of them
+  // The values are u8 elements of this shape and nothing else; kVaries where the length tells.
+  std::optional<std::vector<int64_t>> raw;
+  bool channels_first = false;  // of these, and of .npy files
+  TensorSpec value;             // one view
+  TensorSpec output;            // all of them
 };
 
 }  // namespace headrace

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codec/array.h"
 #include "codec/decoder.h"
 #include "transform/params.h"
 
@@ -30,6 +31,9 @@ struct Step {
 // How the values of the field are stored, as far as decoders must know.
 enum class Stored : uint8_t { kBytes, kInlineInt, kInlineFloat };
 
+// Whether the bytes are a number written in digits.
+enum class Digits : uint8_t { kNone, kWhole, kReal };
+
 // The fields of a group: the first picture leads, the others follow its geometry.
 enum class Joint : uint8_t { kNone, kLeads, kFollows };
 
@@ -38,7 +42,9 @@ enum class Joint : uint8_t { kNone, kLeads, kFollows };
 //           orient=False, max_pixels=178956970, views=1        u8[views,3,h,w] for more than one
 // "boxes"   format, extra, key, … (boxes.h)                     f32[?,4 + extra]
 // "points"  extra, key                                         f32[?,2 + extra]
-// "scalar"  dtype="i64" ("f64" over an inline float)          one element
+// "scalar"  dtype="i64" ("f64" over floating point)           one element
+// "array"   dtype, shape; steps normalize, cast               as the data hold it, or as asked
+// "tokens"  likewise                                          one axis
 // "text"    none                                              u8[?], checked to be UTF-8
 // "bytes"   none                                              u8[?]
 // "json"    none                                              u8[?], checked to be JSON
@@ -46,8 +52,12 @@ struct FieldSpec {
   std::string name;  // as the user calls the output; errors name it
   std::string what;
   Params options;
-  std::vector<Step> steps;  // of an image
+  std::vector<Step> steps;  // of an image or an array
   Stored stored = Stored::kBytes;
+  Digits digits = Digits::kNone;
+  std::optional<DType> number_type = {};  // of a number: as the data hold it
+  std::optional<StoredArray> array = {};  // the values are arrays
+  bool one_shape = true;                  // and must all be of one shape
   // The i-th step that moves pixels draws from draws.with(group).with(i); fields of one group
   // share these draws.  By default a hash of the name.
   std::optional<uint64_t> draw_group;

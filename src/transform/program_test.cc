@@ -73,18 +73,18 @@ TEST(ProgramTest, OptionsAreChecked) {
   EXPECT_EQ(error(spec), "field 'image': no mode 'CMYK'; there are RGB, L, RGBA, P");
   spec.options = Params({{"fats", true}});
   EXPECT_EQ(error(spec),
-            "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, views, "
-            "max_pixels");
+            "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, layout, "
+            "shape, views, max_pixels");
 }
 
 TEST(ProgramTest, OtherFieldsTakeNoSteps) {
   FieldSpec spec{.name = "label", .what = "scalar", .steps = {step("resize")}};
-  EXPECT_EQ(error(spec), "field 'label', step 1 resize: steps follow an image, not scalar");
+  EXPECT_EQ(error(spec), "field 'label', step 1 resize: a scalar takes dtype=, and no steps");
   spec.steps.clear();
   spec.what = "sound";
   EXPECT_EQ(error(spec),
-            "field 'label': nothing decodes 'sound'; there are image, boxes, points, scalar, text, "
-            "bytes, json");
+            "field 'label': nothing decodes 'sound'; there are image, boxes, points, scalar, "
+            "array, tokens, text, bytes, json");
 }
 
 class OneElement final : public Slot {

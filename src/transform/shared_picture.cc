@@ -36,11 +36,11 @@ class SharedPicture::Capture final : public ImageSink {
   const std::function<Box(Size)>& wanted_;
 };
 
-Status SharedPicture::decode(const Name& name, Bytes value, const ImageOptions& options,
+Status SharedPicture::decode(const Name& name, const std::function<Status(ImageSink&)>& decode,
                              const std::function<Box(Size)>& wanted) {
   name_ = {};
   Capture capture(*this, name.mode, wanted);
-  HEADRACE_TRY(decode_image(value, options, capture));
+  HEADRACE_TRY(decode(capture));
   if (filled_ != region_.height) return internal("the codec gave fewer rows than were wanted");
   name_ = name;
   return {};

@@ -29,8 +29,9 @@ class SharedPicture {
   };
 
   bool holds(const Name& name) const { return name.share != 0 && name == name_; }
-  // Decodes the region that `wanted` chooses, once it knows the size of the picture.
-  Status decode(const Name& name, Bytes value, const ImageOptions& options,
+  // Keeps the region that `wanted` chooses, once it knows the size of the picture, of what
+  // `decode` gives.
+  Status decode(const Name& name, const std::function<Status(ImageSink&)>& decode,
                 const std::function<Box(Size)>& wanted);
 
   Size size() const { return size_; }  // of the whole picture

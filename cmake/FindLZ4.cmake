@@ -1,0 +1,10 @@
+# LZ4.  Gives LZ4_FOUND and LZ4::LZ4.
+find_path(LZ4_INCLUDE_DIR NAMES lz4.h)
+find_library(LZ4_LIBRARY NAMES lz4)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(LZ4 REQUIRED_VARS LZ4_LIBRARY LZ4_INCLUDE_DIR)
+if(LZ4_FOUND AND NOT TARGET LZ4::LZ4)
+  add_library(LZ4::LZ4 INTERFACE IMPORTED)
+  target_include_directories(LZ4::LZ4 INTERFACE "${LZ4_INCLUDE_DIR}")
+  target_link_libraries(LZ4::LZ4 INTERFACE "${LZ4_LIBRARY}")
+endif()

@@ -1,0 +1,10 @@
+# Zstandard.  Gives ZSTD_FOUND and ZSTD::ZSTD.
+find_path(ZSTD_INCLUDE_DIR NAMES zstd.h)
+find_library(ZSTD_LIBRARY NAMES zstd)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(ZSTD REQUIRED_VARS ZSTD_LIBRARY ZSTD_INCLUDE_DIR)
+if(ZSTD_FOUND AND NOT TARGET ZSTD::ZSTD)
+  add_library(ZSTD::ZSTD INTERFACE IMPORTED)
+  target_include_directories(ZSTD::ZSTD INTERFACE "${ZSTD_INCLUDE_DIR}")
+  target_link_libraries(ZSTD::ZSTD INTERFACE "${ZSTD_LIBRARY}")
+endif()

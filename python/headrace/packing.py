@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``hr.pack``: a data set written as shards, or as several packs where it is split."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from .checks import byte_count, path, real, whole
+from .dataset import Dataset, open_source, urls_of
+from .errors import UsageError
+
+Progress = Callable[..., None]
+
+
+@dataclass
+class Job:
+    """One pack: a data set or a part of one, and the folder that it goes into."""
+
+    name: str  # of the part; "" where nothing is split
+    source: _core.Source
+    folder: str
+    options: dict[str, Any]
+
+    def estimate(self) -> dict[str, Any]:
+        return _core.estimate_pack(self.source, self.folder, self.options)
+
+
+@dataclass
+class Packing:
+    """Everything that one call of ``hr.pack`` does."""
+
+    jobs: list[Job]
+    left_out: int = 0  # samples that belong to no part of a split
+
+    def estimate(self) -> dict[str, Any]:
+        """What will be there when it is done; reads a few samples, writes nothing."""
+        each = [job.estimate() for job in self.jobs]
+        out = {name: sum(e[name] for e in each) for name in ("samples", "shards", "bytes")}
+        return {**out, "free_bytes": min(e["free_bytes"] for e in each)}
+
+    def run(self, progress: Progress | None = None) -> dict[str, Any]:
+        results: dict[str, dict[str, Any]] = {}
+        samples = sum(job.source.size for job in self.jobs)
+        for job in self.jobs:
+            before = [sum(r[name] for r in results.values()) for name in ("samples", "shards", "bytes")]
+
+            def tell(done: int, _: int, shards_done: int, shards: int, size: int, before: list[int] = before) -> None:
+                if progress is not None:
+                    progress(before[0] + done, samples, before[1] + shards_done, before[1] + shards, before[2] + size)
+
+            results[job.name] = _core.pack(job.source, job.folder, job.options, tell)
+        if not self.jobs[0].name:
+            return results[""]
+        total: dict[str, Any] = {name: sum(r[name] for r in results.values()) for name in results[self.jobs[0].name]}
+        total["was_complete"] = all(r["was_complete"] for r in results.values())
+        return {**total, "left_out": self.left_out, "parts": results}
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
+        raise UsageError(f"{name} is a list of names, not {value!r}")
+    return list(value)
+
+
+def _pairs(value: Any) -> list[tuple[str, str]]:
+    if value is None:
+        return []
+    if not isinstance(value, Mapping) or not all(isinstance(v, str) for pair in value.items() for v in pair):
+        raise UsageError(f"rename is a dict {{'new': 'old'}}, not {value!r}")
+    return list(value.items())
+
+
+def _optional(value: Any, name: str, high: int) -> int:
+    return 0 if value is None else whole(value, name, 1, high)
+
+
+def _parts(
+    source: Any, root: str | None, split: Mapping[str, float], seed: int, folder: str
+) -> tuple[Dataset, dict[str, Dataset]]:
+    """The data set, and the views that it is split into by key."""
+    if not isinstance(split, Mapping) or not split:
+        raise UsageError(f"split is a dict {{'train': 0.9, 'val': 0.1}}, not {split!r}")
+    for name in split:
+        if not isinstance(name, str) or not name or name.startswith(".") or "/" in name or "\0" in name:
+            raise UsageError(f"split: a part is named like a folder, not {name!r}")
+    there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    for name in there:
+        if name not in split:
+            raise UsageError(f"{folder}: the folder is not empty: '{name}' is there; give a new one")
+    dataset = source if isinstance(source, Dataset) else Dataset(urls_of(source), root=root)
+    shares = [real(share, f"split: {name}") for name, share in split.items()]
+    views = dict(zip(split, (dataset._numbers(n) for n in dataset._source.split_by_key(shares, seed))))
+    for name, view in views.items():
+        if len(view) == 0:
+            raise UsageError(f"split: no sample of {len(dataset)} falls into '{name}'")
+    return dataset, views
+
+
+def prepare(
+    source: Any,
+    destination: Any,
+    *,
+    to: str = "tar",
+    shards: int = 0,
+    shard_size: int | str = 0,
+    for_ranks: int = 1,
+    for_workers: int = 1,
+    keep_order: bool = False,
+    seed: int = 0,
+    fields: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    max_side: int | None = None,
+    quality: int | None = None,
+    raw: bool = False,
+    recode: Sequence[str] | None = None,
+    split: Mapping[str, float] | None = None,
+    threads: int = 0,
+    memory: int | str | None = None,
+    root: str | None = None,
+) -> Packing:
+    """Checks the arguments of ``hr.pack`` and opens the source."""
+    folder = path(destination, "destination")
+    options = {
+        "format": str(to),
+        "shards": whole(shards, "shards"),
+        "shard_bytes": byte_count(shard_size or None, "shard_size"),
+        "for_ranks": whole(for_ranks, "for_ranks", 1, 1 << 31),
+        "for_workers": whole(for_workers, "for_workers", 1, 1 << 31),
+        "keep_order": bool(keep_order),
+        "seed": whole(seed, "seed", 0, (1 << 64) - 1),
+        "threads": whole(threads, "threads", 0, 4096),
+        "fields": _texts(fields, "fields"),
+        "drop": _texts(drop, "drop"),
+        "rename": _pairs(rename),
+        "max_side": _optional(max_side, "max_side", 65535),
+        "quality": _optional(quality, "quality", 100),
+        "raw": bool(raw),
+        "recode": _texts(recode, "recode"),
+        "memory": byte_count(memory, "memory"),
+    }
+    if split is None:
+        handle = source._source if isinstance(source, Dataset) else open_source(urls_of(source), None, root)
+        return Packing([Job("", handle, folder, options)])
+    dataset, views = _parts(source, root, split, options["seed"], folder)
+    jobs = [Job(name, view._source, str(Path(folder, name)), options) for name, view in views.items()]
+    return Packing(jobs, len(dataset) - sum(len(view) for view in views.values()))

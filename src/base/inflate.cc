@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/inflate.h"
+
+#include "base/have.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+
+#include "base/have.h"
+
+#if HEADRACE_HAVE_LIBDEFLATE
+#include <libdeflate.h>
+#endif
+
+namespace headrace {
+
+#if HEADRACE_HAVE_LIBDEFLATE
+
+namespace {
+
+struct FreeDecompressor {
+  void operator()(libdeflate_decompressor* p) const { libdeflate_free_decompressor(p); }
+};
+
+// One for each thread that ever inflates: 11 KB, and it may not be shared.
+libdeflate_decompressor* decompressor() {
+  thread_local const std::unique_ptr<libdeflate_decompressor, FreeDecompressor> one(
+      libdeflate_alloc_decompressor());
+  return one.get();
+}
+
+}  // namespace
+
+uint32_t crc32(Bytes data, uint32_t seed) {
+  return data.empty() ? seed : libdeflate_crc32(seed, data.data(), data.size());
+}
+
+Status inflate_raw(Bytes in, uint64_t expected, Buffer& out, uint64_t* used) {
+  if (expected / kMaxInflation > in.size())
+    return corrupt(fmt::format("{} deflated bytes cannot become {}", in.size(), expected));
+  if (decompressor() == nullptr) return exhausted("no memory for a decompressor");
+  out.resize(expected);
+  std::byte nothing{};  // libdeflate wants an address even for no bytes
+  size_t taken = 0;
+  size_t made = 0;
+  const libdeflate_result result = libdeflate_deflate_decompress_ex(
+      decompressor(), in.data(), in.size(), expected == 0 ? &nothing : out.data(), expected, &taken,
+      &made);
+  if (result == LIBDEFLATE_INSUFFICIENT_SPACE)
+    return corrupt(fmt::format("deflated bytes that give more than the {} they should", expected));
+  if (result != LIBDEFLATE_SUCCESS) return corrupt("damaged deflated bytes");
+  if (made != expected)
+    return corrupt(fmt::format("deflated bytes that give {} instead of {}", made, expected));
+  if (used != nullptr) *used = taken;
+  return {};
+}
+
+#else
+
+namespace {
+
+constexpr std::array<uint32_t, 256> kTable = [] {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t v = i;
+    for (int bit = 0; bit < 8; ++bit) v = (v >> 1) ^ ((v & 1u) != 0 ? 0xedb88320u : 0u);
+    table[i] = v;
+  }
+  return table;
+}();
+
+}  // namespace
+
+uint32_t crc32(Bytes data, uint32_t seed) {
+  uint32_t v = ~seed;
+  for (const std::byte b : data) v = (v >> 8) ^ kTable[(v ^ static_cast<uint32_t>(b)) & 0xffu];
+  return ~v;
+}
+
+Status inflate_raw(Bytes, uint64_t, Buffer&, uint64_t*) {
+  return unsupported(
+      "deflated bytes, and this build has no libdeflate; on Debian and Ubuntu: apt-get install "
+      "libdeflate-dev, then build headrace again");
+}
+
+#endif
+
+}  // namespace headrace

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Deflate, and the checksum that comes with it in zip and gzip.
+#pragma once
+
+#include <cstdint>
+
+#include "base/buffer.h"
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace headrace {
+
+// Deflate cannot make more of a byte than this: what claims more is a lie.
+inline constexpr uint64_t kMaxInflation = 1032;
+
+// CRC-32 as zip, gzip and PNG have it, continuing from `seed` (that of what came before).
+uint32_t crc32(Bytes data, uint32_t seed = 0);
+
+// A raw deflate stream (RFC 1951) that gives exactly `expected` bytes.  The stream may end
+// before `in` does; `used`, where it is given, says where.  kUnsupported in a build without
+// libdeflate.
+Status inflate_raw(Bytes in, uint64_t expected, Buffer& out, uint64_t* used = nullptr);
+
+}  // namespace headrace

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/zstd.h"
+
+#include <fmt/format.h>
+
+#include "base/have.h"
+
+#if HEADRACE_HAVE_ZSTD
+
+#include <zstd.h>
+
+#include <memory>
+
+namespace headrace {
+namespace {
+
+struct Free {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+
+}  // namespace
+
+Result<size_t> unpack_zstd(Bytes packed, MutableBytes out) {
+  // 160 KB that every call would make anew.
+  thread_local const std::unique_ptr<ZSTD_DCtx, Free> context(ZSTD_createDCtx());
+  if (context == nullptr) return exhausted("no memory for unpacking zstd");
+  const size_t got =
+      ZSTD_decompressDCtx(context.get(), out.data(), out.size(), packed.data(), packed.size());
+  if (ZSTD_isError(got) != 0)
+    return corrupt(fmt::format("data in zstd do not unpack: {}", ZSTD_getErrorName(got)));
+  return got;
+}
+
+std::optional<uint64_t> zstd_stated_bytes(Bytes packed) {
+  const unsigned long long stated = ZSTD_getFrameContentSize(packed.data(), packed.size());
+  if (stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR) return std::nullopt;
+  return stated;
+}
+
+}  // namespace headrace
+
+#else
+
+namespace headrace {
+
+Result<size_t> unpack_zstd(Bytes, MutableBytes) {
+  return unsupported("this build cannot unpack zstd: install libzstd-dev and build again");
+}
+
+std::optional<uint64_t> zstd_stated_bytes(Bytes) {
+  return std::nullopt;
+}
+
+}  // namespace headrace
+
+#endif
+
+namespace headrace {
+
+Status zstd_open(Bytes packed, uint64_t expected_bytes, Buffer& out) {
+  // A block takes 4 bytes or more and unpacks to 128 KiB or less.
+  constexpr uint64_t kBlock = uint64_t{128} << 10;
+  if (expected_bytes / kBlock > packed.size() / 4 + 1)
+    return corrupt(
+        fmt::format("{} bytes of zstd cannot unpack to {}", packed.size(), expected_bytes));
+  out.resize(expected_bytes);
+  HEADRACE_ASSIGN(const size_t got, unpack_zstd(packed, out.span()));
+  if (got != expected_bytes)
+    return corrupt(fmt::format("zstd unpacks to {} bytes, not to {}", got, expected_bytes));
+  return {};
+}
+
+}  // namespace headrace

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/values.h"
+
+#include <fmt/format.h>
+
+namespace headrace {
+namespace {
+
+Status decode_one(const ValueWork& work, Gather& gather, size_t i, size_t c, size_t v, Key draws,
+                  Slot& out, uint64_t& bytes) {
+  HEADRACE_ASSIGN(const Bytes value, gather.value(i, c, v));
+  bytes += value.size();
+  if (Status s = work.decoder.run(value, draws, out); !s.ok())
+    return gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), i, c, v);
+  return {};
+}
+
+}  // namespace
+
+Status decode_values(const ValueWork& work, const Source& source, Gather& gather, size_t i,
+                     size_t c, Key draws, ColumnBuilder& column, size_t slot, uint64_t& bytes) {
+  const size_t count = gather.values(i, c);
+  if (work.spec.many) {
+    ColumnBuilder& values = column.values(slot, count);
+    for (size_t v = 0; v < count; ++v) {
+      ColumnSlot out(values, v);
+      HEADRACE_TRY(decode_one(work, gather, i, c, v, draws.with("value").with(v), out, bytes));
+    }
+    return {};
+  }
+  const std::string& name = source.schema()[work.field].name;
+  if (count == 0) return corrupt(fmt::format("the sample has no field '{}'", name));
+  if (count > 1)
+    return unsupported(
+        fmt::format("the sample has {} values of field '{}' and one is wanted; say many=True to "
+                    "get them as a list",
+                    count, name));
+  ColumnSlot out(column, slot);
+  return decode_one(work, gather, i, c, 0, draws, out, bytes);
+}
+
+}  // namespace headrace

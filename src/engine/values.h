@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the bytes of one field of one sample to its slot, whether it has one value or many.
+#pragma once
+
+#include "batch/column.h"
+#include "engine/gather.h"
+
+namespace headrace {
+
+struct ValueWork {
+  const Decoder& decoder;
+  const ColumnSpec& spec;
+  uint32_t field;  // of the source's schema
+};
+
+// Decodes what the i-th sample of `gather` has of its c-th field into slot `slot` of the column.
+// The values of a column of several draw each for itself: the value's number joins `draws`.
+// Counts the bytes of the values.
+Status decode_values(const ValueWork& work, const Source& source, Gather& gather, size_t i,
+                     size_t c, Key draws, ColumnBuilder& column, size_t slot, uint64_t& bytes);
+
+}  // namespace headrace

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/held_source.h"
+
+namespace headrace {
+namespace {
+
+// The same data set, read through another store.
+class ReadThrough final : public Source {
+ public:
+  ReadThrough(std::shared_ptr<const Source> source, std::shared_ptr<const Store> store)
+      : source_(std::move(source)), store_(std::move(store)) {}
+
+  const Schema& schema() const override { return source_->schema(); }
+  uint64_t size() const override { return source_->size(); }
+  const Blocks& blocks() const override { return source_->blocks(); }
+  Hash128 fingerprint() const override { return source_->fingerprint(); }
+  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
+               Request& out) const override {
+    return source_->needs(sample, fields, draws, want_key, out);
+  }
+  bool run_of(uint64_t sample, Unit& run) const override { return source_->run_of(sample, run); }
+  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    return source_->open_unit(unit, stored, decoded);
+  }
+  const Store& store() const override { return *store_; }
+  std::string file_path(uint32_t file) const override { return source_->file_path(file); }
+  std::string key(uint64_t sample) const override { return source_->key(sample); }
+
+ private:
+  const std::shared_ptr<const Source> source_;
+  const std::shared_ptr<const Store> store_;
+};
+
+}  // namespace
+
+Result<HeldSource> hold_source(std::shared_ptr<const IndexedSource> source,
+                               const HoldOptions& options) {
+  const ShardTable& shards = source->shards();
+  std::vector<std::string> files;
+  for (uint64_t f = 0; f < shards.first_file(shards.size()); ++f)
+    files.push_back(source->file_path(static_cast<uint32_t>(f)));
+  // The inner store lives as long as the source does.
+  const std::shared_ptr<const Store> inner(source, &source->store());
+  HeldSource out;
+  HEADRACE_ASSIGN(out.held, hold_files(inner, std::move(files), options));
+  out.source = std::make_shared<const ReadThrough>(std::move(source), out.held.store);
+  return out;
+}
+
+}  // namespace headrace

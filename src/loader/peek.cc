@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/peek.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/npy.h"
+#include "codec/elements.h"
+#include "engine/gather.h"
+#include "engine/read_now.h"
+
+namespace headrace {
+namespace {
+
+constexpr uint64_t kMostSamples = 64;
+constexpr uint64_t kHeadBytes = 4096;  // more than NumPy writes before elements that are numbers
+constexpr uint64_t kMostHeader = 1 << 20;
+
+Result<StoredArray> described(Bytes head, uint64_t total) {
+  HEADRACE_ASSIGN(NpyArray array, open_npy(head, total));
+  return StoredArray{true, array.dtype, std::move(array.shape)};
+}
+
+// By ranges, of a value that lies in one piece.
+Result<StoredArray> from_extent(const Source& source, const Request& request) {
+  const Piece& piece = request.pieces[0];
+  const Unit& unit = request.units[piece.unit];
+  const std::string path = source.file_path(unit.file);
+  uint64_t length = unit.stored_bytes;
+  if (length == kWholeFile) {
+    HEADRACE_ASSIGN(const FileInfo info, source.store().stat(path));
+    length = info.bytes;
+  }
+  length -= std::min(length, piece.begin);
+  if (piece.length != kWholeFile) length = std::min(length, piece.length);
+  const uint64_t begin = unit.offset + piece.begin;
+  Buffer head;
+  HEADRACE_TRY(source.store().read_at(path, begin, std::min(length, kHeadBytes), head));
+  HEADRACE_ASSIGN(const uint64_t wanted, npy_header_bytes(head.bytes()));
+  if (wanted > head.size() && wanted <= kMostHeader)
+    HEADRACE_TRY(source.store().read_at(path, begin, std::min(length, wanted), head));
+  return described(head.bytes(), length);
+}
+
+Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t field,
+                                bool& is_there) {
+  const uint32_t fields[] = {field};
+  Request request;
+  HEADRACE_TRY(source.needs(sample, fields, Key(0), false, request));
+  is_there = !request.pieces.empty();
+  if (!is_there) return not_found("absent");
+  const Piece& piece = request.pieces[0];
+  const bool in_pieces = request.pieces.size() > 1 && request.pieces[1].continues;
+  if (piece.unit != kInlineUnit && piece.length != kRow && !in_pieces &&
+      request.units[piece.unit].opening == 0)
+    return from_extent(source, request);
+  Gather gather;
+  UnitCache units;
+  HEADRACE_TRY(gather.add(source, sample, fields, Key(0), false));
+  gather.plan_reads({}, &units);
+  read_now(gather, units);
+  is_there = gather.values(0, 0) > 0;
+  if (!is_there) return not_found("absent");
+  HEADRACE_ASSIGN(const Bytes value, gather.value(0, 0));
+  return described(value, value.size());
+}
+
+}  // namespace
+
+Result<StoredArray> first_npy(const Source& source, uint32_t field) {
+  Status first;
+  for (uint64_t i = 0; i < std::min(source.size(), kMostSamples); ++i) {
+    bool is_there = false;
+    auto found = from_sample(source, i, field, is_there);
+    if (found.ok()) return found;
+    if (is_there && first.ok()) first = found.status().of_sample(i, source.key(i));
+    // Bad data is another sample's matter; a storage error or objects will not get better.
+    if (is_there && found.status().code() != Code::kCorrupt) return first;
+    if (!is_there && found.status().code() != Code::kNotFound) return found;
+  }
+  const std::string& name = source.schema()[field].name;
+  if (first.ok())
+    return invalid(fmt::format("none of the first {} samples has a '{}': say dtype= and shape=",
+                               std::min(source.size(), kMostSamples), name));
+  if (source.schema()[field].kind == Kind::kNpy) return first;
+  return first.with(fmt::format("'{}' is {}: say what it holds, dtype=\"f32\"", name,
+                                kind_name(source.schema()[field].kind)));
+}
+
+}  // namespace headrace

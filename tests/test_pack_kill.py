@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pack killed with -9 at any moment, and started again, ends with the bytes of one that was left alone."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import random
+import re
+import signal
+import time
+from typing import Any
+
+import headrace as hr
+import pytest
+from support import write_tar
+from test_matrix import WRITABLE
+
+SHARDS = 4
+SAMPLES = 240
+BYTES = 100_000  # of a sample: 24 MB, so that a pack takes long enough to be met in the middle
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> hr.Dataset:
+    rng = random.Random(1)
+    folder = tmp_path_factory.mktemp("kill")
+    members = ((f"{i:04d}.{e}", v) for i in range(SAMPLES) for e, v in (("jpg", rng.randbytes(BYTES)), ("cls", b"%d" % i)))
+    return hr.open(write_tar(folder / "x.tar", members))
+
+
+def files_of(folder: pathlib.Path) -> dict[str, str]:
+    """All but the indexes, which know the times of their shards."""
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.iterdir() if p.suffix != ".hridx"}
+
+
+def options_for(source: hr.Dataset, folder: pathlib.Path, name: str) -> dict[str, Any]:
+    """Without fields that the format cannot hold."""
+    options: dict[str, Any] = {"to": name, "shards": SHARDS, "drop": []}
+    for _ in range(3):
+        try:
+            hr.pack(source, folder, **options)
+            break
+        except hr.Unsupported as e:
+            options["drop"].append(re.search(r"--drop (\S+)", str(e))[1])  # type: ignore[index]
+    return options
+
+
+def kill_at(source: hr.Dataset, folder: pathlib.Path, delay: float, options: dict[str, Any]) -> bool:
+    """Packs in a child, kills it so long after it has begun to write; whether that was in the middle."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            hr.pack(source, folder, **options)
+        os._exit(0)
+    # From the mark on that says that a pack is under way.
+    mark, end = folder / "headrace.unfinished", time.monotonic() + 20
+    while not mark.exists() and not (folder / "headrace.json").exists() and time.monotonic() < end:
+        os.sched_yield()
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return mark.exists() and not (folder / "headrace.json").exists()
+
+
+def kill_many(source: hr.Dataset, root: pathlib.Path, name: str, kills: int) -> tuple[int, int]:
+    """(kills in the middle, kills that left a finished shard or a temporary file behind)."""
+    start = time.perf_counter()
+    options = options_for(source, root / "straight", name)
+    seconds = time.perf_counter() - start
+    wanted = files_of(root / "straight")
+    rng = random.Random(name)
+    middle = traces = done = 0
+    while done < kills:
+        folder = root / f"killed{done}"
+        # Up to three in a row before it may end.
+        for _ in range(min(rng.randint(1, 3), kills - done)):
+            done += 1
+            if not kill_at(source, folder, rng.uniform(0, seconds), options):
+                seconds *= 0.8  # it was over: come earlier
+                continue
+            middle += 1
+            with pytest.raises(hr.Error, match=r"not finished|unfinished"):
+                hr.open(folder)
+            traces += any(p.name.startswith("shard-") or p.name.endswith(".hrtmp") for p in folder.iterdir())
+        hr.pack(source, folder, **options)
+        assert files_of(folder) == wanted
+        for path in folder.iterdir():
+            path.unlink()
+    return middle, traces
+
+
+def test_a_pack_killed_50_times_ends_with_the_same_bytes(source: hr.Dataset, tmp_path: pathlib.Path) -> None:
+    middle, traces = kill_many(source, tmp_path, "tar", 50)
+    assert middle >= 40 and traces >= 20
+
+
+@pytest.mark.parametrize("name", [n for n in WRITABLE if n != "tar"])
+def test_so_does_every_other_format(source: hr.Dataset, tmp_path: pathlib.Path, name: str) -> None:
+    middle, _ = kill_many(source, tmp_path, name, 10)
+    assert middle >= 5
