@@ -20,6 +20,8 @@ struct Run {
 };
 using Runs = std::vector<Run>;
 
+constexpr int64_t kMostElements = int64_t{1} << 47;
+
 const Array& first_array(const ArrayDescription& d, const ArrayField& field) {
   return *d.variables[field.variables[0]].segments[0];
 }
@@ -223,8 +225,37 @@ Status check_axis(const Variable& variable, const Array& array, const AxisChoice
                                name, extent));
   for (const int64_t index : choice.indexes)
     if (index < 0 || index >= extent)
-      return invalid(fmt::format("there is no index {} on '{}', which has {}", index, name, extent));
+      return invalid(
+          fmt::format("there is no index {} on '{}', which has {}", index, name, extent));
   return {};
+}
+
+// Numbers come from the file: everything that is computed from them stays below 2^62.
+Status check_array(const Array& array) {
+  uint64_t chunks = 1;
+  uint64_t elements = 1;
+  uint64_t in_chunk = 1;
+  if (array.chunk.size() != array.shape.size())
+    return invalid(fmt::format("'{}' has chunks of another rank than its shape", array.name));
+  for (size_t a = 0; a < array.shape.size(); ++a) {
+    if (array.chunk[a] < 1 || array.shape[a] < 0 || array.chunk[a] > kMostElements ||
+        array.shape[a] > kMostElements)
+      return invalid(fmt::format("'{}' says a shape of [{}] in chunks of [{}]", array.name,
+                                 fmt::join(array.shape, ","), fmt::join(array.chunk, ",")));
+    chunks *= static_cast<uint64_t>((array.shape[a] + array.chunk[a] - 1) / array.chunk[a]);
+    elements *= static_cast<uint64_t>(std::max<int64_t>(1, array.shape[a]));
+    in_chunk *= static_cast<uint64_t>(array.chunk[a]);
+    if (std::max(elements, in_chunk) > uint64_t{kMostElements})
+      return invalid(fmt::format("'{}' says a shape of [{}] in chunks of [{}]: too many elements",
+                                 array.name, fmt::join(array.shape, ","),
+                                 fmt::join(array.chunk, ",")));
+  }
+  if (array.places.size() != chunks) return internal("places do not fit the grid of chunks");
+  if (!array.fill.empty() && array.fill.size() != size_of(array.dtype))
+    return internal("a fill value of another size than an element");
+  if (array.packed && (array.dtype == DType::kF16 || array.dtype == DType::kBF16))
+    return unsupported(fmt::format("'{}': packed {}", array.name, dtype_name(array.dtype)));
+  return check_chain(array.filters);
 }
 
 Status check_segment(const Variable& variable, const Array& like, const Array& array) {
@@ -241,14 +272,7 @@ Status check_segment(const Variable& variable, const Array& like, const Array& a
         "along one axis must be alike",
         variable.name, dtype_name(like.dtype), fmt::join(like.shape, ","), dtype_name(array.dtype),
         fmt::join(array.shape, ",")));
-  uint64_t chunks = 1;
-  for (size_t a = 0; a < array.shape.size(); ++a) {
-    if (array.chunk.size() != array.shape.size() || array.chunk[a] < 1 || array.shape[a] < 0)
-      return internal("a chunk shape that does not fit its array");
-    chunks *= static_cast<uint64_t>((array.shape[a] + array.chunk[a] - 1) / array.chunk[a]);
-  }
-  if (array.places.size() != chunks) return internal("places do not fit the grid of chunks");
-  return {};
+  return check_array(array);
 }
 
 }  // namespace
@@ -283,7 +307,8 @@ Field schema_of(const ArrayDescription& d, const ArrayField& field) {
   if (field.variables.size() > 1) out.shape.push_back(static_cast<int64_t>(field.variables.size()));
   const Extents shape = region_shape(d, field);
   for (size_t a = 0; a < shape.size(); ++a)
-    if (!(variable.along && a == *variable.along && field.count == 0)) out.shape.push_back(shape[a]);
+    if (!(variable.along && a == *variable.along && field.count == 0))
+      out.shape.push_back(shape[a]);
   return out;
 }
 
@@ -300,16 +325,15 @@ Status check_field(const ArrayDescription& d, const ArrayField& field) {
     const Array& array = *variable.segments[0];
     if (array.shape != like.shape || array.dtype != like.dtype || variable.along != lead.along ||
         array.packed != like.packed || array.big_endian != like.big_endian)
-      return invalid(fmt::format("'{}' is {}[{}], '{}' is {}[{}]: variables of one field must be alike",
-                                 lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","),
-                                 variable.name, dtype_name(array.dtype),
-                                 fmt::join(array.shape, ",")));
+      return invalid(
+          fmt::format("'{}' is {}[{}], '{}' is {}[{}]: variables of one field must be alike",
+                      lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","), variable.name,
+                      dtype_name(array.dtype), fmt::join(array.shape, ",")));
   }
   if (field.axes.size() != like.shape.size()) return internal("a choice for every axis is wanted");
   if (field.count < 0) return invalid(fmt::format("a window of {} steps", field.count));
   for (size_t a = 0; a < field.axes.size(); ++a)
-    if (!(lead.along && a == *lead.along))
-      HEADRACE_TRY(check_axis(lead, like, field.axes[a], a));
+    if (!(lead.along && a == *lead.along)) HEADRACE_TRY(check_axis(lead, like, field.axes[a], a));
   return {};
 }
 
@@ -394,10 +418,10 @@ void visit_boxes(const ArrayDescription& d, const ArrayField& field, int64_t pos
     const Variable& variable = d.variables[field.variables[v]];
     std::vector<Runs> runs;
     for (size_t a = 0; a < like.shape.size(); ++a)
-      runs.push_back(variable.along && a == *variable.along
-                         ? runs_along(variable, position + field.from,
-                                      std::max<int64_t>(1, field.count))
-                         : runs_of_axis(field.axes[a], begins[a], like.shape[a]));
+      runs.push_back(
+          variable.along && a == *variable.along
+              ? runs_along(variable, position + field.from, std::max<int64_t>(1, field.count))
+              : runs_of_axis(field.axes[a], begins[a], like.shape[a]));
     visit_runs(variable, runs, v, visit);
   }
 }

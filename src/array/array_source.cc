@@ -81,7 +81,14 @@ class ArraySource final : public Source {
     });
     HEADRACE_TRY(status);
     if (like.big_endian) swap_bytes(raw, item);
-    if (like.packed) unpack_numbers(like, raw, value);
+    if (!like.packed) return {};
+    // Each variable has its own scale.
+    const size_t unpacked = one / item * size_of(unpacked_dtype(like.dtype));
+    value.resize(unpacked * field.variables.size());
+    for (size_t v = 0; v < field.variables.size(); ++v)
+      unpack_numbers(*d_.variables[field.variables[v]].segments[0],
+                     Bytes(raw).subspan(v * one, one),
+                     MutableBytes(value).subspan(v * unpacked, unpacked));
     return {};
   }
 
@@ -147,8 +154,8 @@ class ArraySource final : public Source {
     unit.decoded_bytes = box.stored;
     if (box.array->filters.empty()) return unit;
     unit.opening = opening_of(*box.array, box.place->skipped);
-    unit.decoded_bytes = static_cast<uint64_t>(elements_in(box.array->chunk)) *
-                         size_of(box.array->dtype);
+    unit.decoded_bytes =
+        static_cast<uint64_t>(elements_in(box.array->chunk)) * size_of(box.array->dtype);
     return unit;
   }
 
@@ -193,6 +200,7 @@ class ArraySource final : public Source {
     for (uint64_t at = 0; at < size(); at += in_block)
       blocks_.samples.push_back(static_cast<uint32_t>(std::min(in_block, size() - at)));
     blocks_.bytes = positions() * position_bytes;
+    blocks_.shared = !chains_.empty();
   }
 
   const ArrayDescription d_;

@@ -37,9 +37,9 @@ struct Array {
   bool big_endian = false;
   bool fortran = false;  // within a chunk, first axis fastest
   Extents shape;
-  Extents chunk;                 // of the same rank
-  std::vector<std::byte> fill;   // one element, as stored; empty: zeros
-  FilterChain filters;           // empty: chunks lie plain, and are read in part
+  Extents chunk;                   // of the same rank
+  std::vector<std::byte> fill;     // one element, as stored; empty: zeros
+  FilterChain filters;             // empty: chunks lie plain, and are read in part
   std::vector<ChunkPlace> places;  // of the grid, last axis fastest
   // value = stored * scale + offset, NaN where the stored equals `missing`: NetCDF's packing.
   bool packed = false;

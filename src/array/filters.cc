@@ -16,9 +16,13 @@ namespace headrace {
 namespace {
 
 constexpr std::array<std::string_view, 11> kNames = {
-    "zlib", "gzip", "lz4", "lz4-hdf5", "lzf", "zstd", "blosc", "shuffle", "fletcher32", "crc32c",
-    "delta",
+    "zlib",  "gzip",    "lz4",        "lz4-hdf5", "lzf",   "zstd",
+    "blosc", "shuffle", "fletcher32", "crc32c",   "delta",
 };
+
+std::string_view name_of(Filter filter) {
+  return kNames[static_cast<size_t>(filter)];
+}
 
 uint32_t load_be32(Bytes at) {
   return (static_cast<uint32_t>(at[0]) << 24) | (static_cast<uint32_t>(at[1]) << 16) |
@@ -28,7 +32,8 @@ uint32_t load_be32(Bytes at) {
 Status exactly(const Result<size_t>& got, uint64_t expected) {
   if (!got.ok()) return got.status();
   if (got.value() != expected)
-    return corrupt(fmt::format("the chunk opens to {} bytes, {} are expected", got.value(), expected));
+    return corrupt(
+        fmt::format("the chunk opens to {} bytes, {} are expected", got.value(), expected));
   return {};
 }
 
@@ -177,12 +182,38 @@ Status undo_delta(MutableBytes data, DType dtype) {
   }
 }
 
-// What a step may at most have grown the data by when it was applied: its input's size.
-uint64_t stored_bound(const FilterChain& chain, size_t step, uint64_t expected) {
+bool is_checksum(Filter filter) {
+  return filter == Filter::kFletcher32 || filter == Filter::kCrc32c;
+}
+bool is_compressor(Filter filter) {
+  return filter <= Filter::kBlosc;
+}
+
+// What went into a step when it was applied: the chunk, and the checksums behind it.
+uint64_t bytes_before(const FilterChain& chain, uint32_t skipped, size_t step, uint64_t expected) {
   uint64_t size = expected;
   for (size_t i = 0; i < step; ++i)
-    if (chain[i].filter == Filter::kFletcher32 || chain[i].filter == Filter::kCrc32c) size += 4;
+    if ((skipped >> i & 1u) == 0 && is_checksum(chain[i].filter)) size += 4;
   return size;
+}
+
+// How much a byte can become at most, rounded up: sizes come from the file, and memory is not
+// asked for where the stored bytes cannot fill it.
+uint64_t most_from_a_byte(Filter filter) {
+  switch (filter) {
+    case Filter::kZlib:
+    case Filter::kGzip:
+      return 1100;
+    case Filter::kLz4Block:
+    case Filter::kLz4Hdf5:
+    case Filter::kLzf:
+      return 300;
+    case Filter::kZstd:
+    case Filter::kBlosc:
+      return uint64_t{1} << 17;
+    default:
+      return 1;
+  }
 }
 
 Status undo_step(const FilterStep& step, Bytes in, MutableBytes out) {
@@ -216,11 +247,33 @@ Status undo_step(const FilterStep& step, Bytes in, MutableBytes out) {
 
 }  // namespace
 
+std::optional<Filter> filter_named(std::string_view name) {
+  const auto at = std::find(kNames.begin(), kNames.end(), name);
+  if (at == kNames.end()) return std::nullopt;
+  return static_cast<Filter>(at - kNames.begin());
+}
+
+Status check_chain(const FilterChain& chain) {
+  size_t compressors = 0;
+  for (const FilterStep& step : chain) {
+    if (is_compressor(step.filter)) ++compressors;
+    if (step.filter == Filter::kDelta) {
+      const auto dtype = static_cast<DType>(step.parameter);
+      if (step.parameter >= kDTypes || dtype == DType::kF16 || dtype == DType::kBF16)
+        return unsupported("delta over numbers of 16 bits with a fraction");
+    }
+  }
+  if (compressors > 1)
+    return unsupported(fmt::format("chunks that were compressed twice ({})", chain_text(chain)));
+  if (chain.size() > 32) return unsupported("more than 32 filters");
+  return {};
+}
+
 std::string chain_text(const FilterChain& chain) {
   std::string text;
   for (const FilterStep& step : chain) {
     if (!text.empty()) text += ' ';
-    text += kNames[static_cast<size_t>(step.filter)];
+    text += name_of(step.filter);
     if (step.parameter != 0) text += fmt::format(":{}", step.parameter);
   }
   return text;
@@ -234,30 +287,30 @@ Status undo_filters(const FilterChain& chain, uint32_t skipped, Bytes stored, ui
   for (size_t i = chain.size(); i-- > 0;) {
     if ((skipped >> i & 1u) != 0) continue;
     const FilterStep& step = chain[i];
-    if (step.filter == Filter::kFletcher32 || step.filter == Filter::kCrc32c) {
+    if (is_checksum(step.filter)) {
       HEADRACE_ASSIGN(in, without_checksum(step.filter, in));
       continue;
     }
     Buffer& into = in_out ? spare : out;
-    into.resize(stored_bound(chain, i, expected));
+    const uint64_t wanted = bytes_before(chain, skipped, i, expected);
+    if (wanted / most_from_a_byte(step.filter) > in.size())
+      return corrupt(fmt::format("{}: {} bytes cannot become a chunk of {}", name_of(step.filter),
+                                 in.size(), wanted));
+    into.resize(wanted);
     if (Status s = undo_step(step, in, into.span()); !s.ok())
-      return s.with(std::string(kNames[static_cast<size_t>(step.filter)]));
+      return s.with(std::string(name_of(step.filter)));
     in = into.bytes();
     in_out = !in_out;
   }
   if (in.size() != expected)
-    return corrupt(fmt::format("the chunk opens to {} bytes, {} are expected", in.size(), expected));
-  if (in_out) {
-    if (in.data() == out.data()) return out.resize(expected), Status();
-    in_out = false;
-  }
-  if (in.data() == spare.data()) {
+    return corrupt(
+        fmt::format("the chunk opens to {} bytes, {} are expected", in.size(), expected));
+  if (!in_out && in.data() == spare.data() && !spare.bytes().empty()) {
     std::swap(out, spare);
-    return out.resize(expected), Status();
+    in_out = true;
   }
-  Buffer copy(expected);
-  std::copy(in.begin(), in.end(), copy.data());
-  out = std::move(copy);
+  out.resize(expected);  // only shrinks where the bytes are there already
+  if (!in_out) std::copy(in.begin(), in.end(), out.data());
   return {};
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,11 @@ enum class Filter : uint8_t {
   kLz4Hdf5,   // HDF5 filter 32004: u64 size, u32 block size (big-endian), blocks
   kLzf,       // h5py's LZF
   kZstd,
-  kBlosc,  // version 1 frames, any inner codec
-  kShuffle,      // bytes of elements side by side; parameter: element bytes
-  kFletcher32,   // HDF5's checksum at the end: verified, taken off
-  kCrc32c,       // Zarr's checksum at the end
-  kDelta,        // numcodecs' delta; parameter: DType
+  kBlosc,       // version 1 frames, any inner codec
+  kShuffle,     // bytes of elements side by side; parameter: element bytes
+  kFletcher32,  // HDF5's checksum at the end: verified, taken off
+  kCrc32c,      // Zarr's checksum at the end
+  kDelta,       // numcodecs' delta; parameter: DType
 };
 
 struct FilterStep {
@@ -35,6 +36,12 @@ struct FilterStep {
   bool operator==(const FilterStep&) const = default;
 };
 using FilterChain = std::vector<FilterStep>;  // in the order of writing
+
+// The names that chain_text() gives; nothing for others.
+std::optional<Filter> filter_named(std::string_view name);
+// What cannot be undone is refused by name: two compressors (nothing says how much lies between
+// them), a shuffle of elements without a size, delta over a type that has none.
+Status check_chain(const FilterChain& chain);
 
 // "shuffle:4 zlib", for error texts and fingerprints.
 std::string chain_text(const FilterChain& chain);

@@ -22,8 +22,7 @@ void copy_run(const std::byte* from, int64_t from_step, std::byte* to, int64_t t
 }
 
 void copy_axis(const std::byte* from, const Extents& from_strides, std::byte* to,
-               const Extents& to_strides, std::span<const int64_t> size, size_t axis,
-               size_t item) {
+               const Extents& to_strides, std::span<const int64_t> size, size_t axis, size_t item) {
   if (axis + 1 >= size.size()) {
     const int64_t n = size.empty() ? 1 : size[axis];
     const int64_t dense = static_cast<int64_t>(item);
@@ -87,8 +86,7 @@ void for_each_chunk(const Region& region, std::span<const int64_t> shape,
     for (size_t a = 0; a < axes; ++a) {
       number = number * grid_extent(shape[a], chunk_shape[a]) + static_cast<uint64_t>(at[a]);
       overlap.begin[a] = std::max(region.begin[a], at[a] * chunk_shape[a]);
-      const int64_t end =
-          std::min(region.begin[a] + region.size[a], (at[a] + 1) * chunk_shape[a]);
+      const int64_t end = std::min(region.begin[a] + region.size[a], (at[a] + 1) * chunk_shape[a]);
       overlap.size[a] = end - overlap.begin[a];
     }
     visit(number, overlap);

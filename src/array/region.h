@@ -47,7 +47,6 @@ Extents dense_strides(std::span<const int64_t> size, size_t item, bool fortran =
 void copy_box(const ConstStrided& from, const Strided& to, std::span<const int64_t> size,
               size_t item);
 // Fills a box with one element.
-void fill_box(std::span<const std::byte> element, const Strided& to,
-              std::span<const int64_t> size);
+void fill_box(std::span<const std::byte> element, const Strided& to, std::span<const int64_t> size);
 
 }  // namespace headrace

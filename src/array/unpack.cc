@@ -4,26 +4,24 @@
 #include <algorithm>
 #include <limits>
 
-
 namespace headrace {
 namespace {
 
 template <typename Stored, typename Out>
-void unpack_as(const Array& array, Bytes stored, std::vector<std::byte>& out) {
+void unpack_as(const Array& array, Bytes stored, MutableBytes out) {
   const size_t n = stored.size() / sizeof(Stored);
-  out.resize(n * sizeof(Out));
   for (size_t i = 0; i < n; ++i) {
     const auto raw = load_le<Stored>(stored.subspan(i * sizeof(Stored)));
     const auto number = static_cast<double>(raw);
     const bool gone = array.missing && (number == *array.missing || number != number);
-    const double value = gone ? std::numeric_limits<double>::quiet_NaN()
-                              : number * array.scale + array.offset;
-    store_le(MutableBytes(out).subspan(i * sizeof(Out)), static_cast<Out>(value));
+    const double value =
+        gone ? std::numeric_limits<double>::quiet_NaN() : number * array.scale + array.offset;
+    store_le(out.subspan(i * sizeof(Out)), static_cast<Out>(value));
   }
 }
 
 template <typename Stored>
-void unpack_from(const Array& array, Bytes stored, std::vector<std::byte>& out) {
+void unpack_from(const Array& array, Bytes stored, MutableBytes out) {
   if (unpacked_dtype(array.dtype) == DType::kF32)
     unpack_as<Stored, float>(array, stored, out);
   else
@@ -52,7 +50,7 @@ void swap_bytes(std::span<std::byte> elements, size_t item) {
                  elements.begin() + static_cast<std::ptrdiff_t>(at + item));
 }
 
-void unpack_numbers(const Array& array, Bytes stored, std::vector<std::byte>& out) {
+void unpack_numbers(const Array& array, Bytes stored, MutableBytes out) {
   switch (array.dtype) {
     case DType::kU8:
       return unpack_from<uint8_t>(array, stored, out);

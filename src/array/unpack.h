@@ -3,7 +3,7 @@
 // Elements after they were gathered: byte order, and NetCDF's packed numbers.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "array/array_source.h"
 
@@ -13,7 +13,7 @@ namespace headrace {
 DType unpacked_dtype(DType stored);
 
 void swap_bytes(std::span<std::byte> elements, size_t item);
-// stored * scale + offset, NaN where missing.
-void unpack_numbers(const Array& array, Bytes stored, std::vector<std::byte>& out);
+// stored * scale + offset, NaN where missing.  `out` has room for exactly as many numbers.
+void unpack_numbers(const Array& array, Bytes stored, MutableBytes out);
 
 }  // namespace headrace

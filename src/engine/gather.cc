@@ -177,8 +177,8 @@ Result<Bytes> Gather::assembled(const Entry& entry, size_t field) {
     HEADRACE_ASSIGN(const Bytes bytes, piece_bytes(entry, entry.request.pieces[p]));
     pieces_.push_back(bytes);
   }
-  HEADRACE_TRY(entry.source->assemble(entry.sample, entry.fields[field], entry.draws, pieces_,
-                                      joined_));
+  HEADRACE_TRY(
+      entry.source->assemble(entry.sample, entry.fields[field], entry.draws, pieces_, joined_));
   return Bytes(joined_);
 }
 
