@@ -56,8 +56,8 @@ std::shared_ptr<const Array> array_of(nb::handle d) {
   out->filters = chain_of(d["filters"]);
   const auto places = get<Places>(d, "places");
   for (size_t i = 0; i < places.shape(0); ++i)
-    out->places.push_back({static_cast<uint32_t>(places(i, 0)),
-                           static_cast<uint32_t>(places(i, 1)), places(i, 2), places(i, 3)});
+    out->places.push_back({static_cast<uint32_t>(places(i, 0)), static_cast<uint32_t>(places(i, 1)),
+                           places(i, 2), places(i, 3)});
   out->packed = get<bool>(d, "packed");
   out->scale = get<double>(d, "scale");
   out->offset = get<double>(d, "offset");
@@ -124,8 +124,8 @@ nb::dict npy_file(const std::string& path) {
   const NpyHeader& header = parsed.value();
   const std::optional<DType> dtype = header.type.dtype();
   if (!dtype)
-    check(named(unsupported(fmt::format("an array of type {}: numbers are wanted",
-                                        header.type.descr))));
+    check(named(
+        unsupported(fmt::format("an array of type {}: numbers are wanted", header.type.descr))));
   nb::dict out;
   out["dtype"] = to_str(dtype_name(*dtype));
   out["big_endian"] = header.type.big_endian;
@@ -146,7 +146,8 @@ void bind_array_source(nb::module_& m) {
   });
   m.def("expand_urls", [](const std::vector<std::string>& urls) {
     nb::list out;
-    for (const std::string& url : unwrap(expand_urls(*local_store(), urls))) out.append(to_str(url));
+    for (const std::string& url : unwrap(expand_urls(*local_store(), urls)))
+      out.append(to_str(url));
     return out;
   });
 }

@@ -20,7 +20,7 @@ struct Run {
 };
 using Runs = std::vector<Run>;
 
-constexpr int64_t kMostElements = int64_t{1} << 47;
+constexpr uint64_t kMostElements = uint64_t{1} << 47;
 
 const Array& first_array(const ArrayDescription& d, const ArrayField& field) {
   return *d.variables[field.variables[0]].segments[0];
@@ -230,25 +230,28 @@ Status check_axis(const Variable& variable, const Array& array, const AxisChoice
   return {};
 }
 
-// Numbers come from the file: everything that is computed from them stays below 2^62.
+// Numbers come from the file: everything that is computed from them stays far below 2^63.
+bool multiply(uint64_t& product, int64_t by) {
+  const auto factor = static_cast<uint64_t>(std::max<int64_t>(1, by));
+  if (product > kMostElements / factor) return false;
+  product *= factor;
+  return true;
+}
+
 Status check_array(const Array& array) {
+  const auto wrong = [&array](std::string_view what) {
+    return invalid(fmt::format("'{}' says a shape of [{}] in chunks of [{}]: {}", array.name,
+                               fmt::join(array.shape, ","), fmt::join(array.chunk, ","), what));
+  };
   uint64_t chunks = 1;
   uint64_t elements = 1;
   uint64_t in_chunk = 1;
-  if (array.chunk.size() != array.shape.size())
-    return invalid(fmt::format("'{}' has chunks of another rank than its shape", array.name));
+  if (array.chunk.size() != array.shape.size()) return wrong("ranks differ");
   for (size_t a = 0; a < array.shape.size(); ++a) {
-    if (array.chunk[a] < 1 || array.shape[a] < 0 || array.chunk[a] > kMostElements ||
-        array.shape[a] > kMostElements)
-      return invalid(fmt::format("'{}' says a shape of [{}] in chunks of [{}]", array.name,
-                                 fmt::join(array.shape, ","), fmt::join(array.chunk, ",")));
+    if (array.chunk[a] < 1 || array.shape[a] < 0) return wrong("an extent is negative");
+    if (!multiply(elements, array.shape[a]) || !multiply(in_chunk, array.chunk[a]))
+      return wrong("too many elements");
     chunks *= static_cast<uint64_t>((array.shape[a] + array.chunk[a] - 1) / array.chunk[a]);
-    elements *= static_cast<uint64_t>(std::max<int64_t>(1, array.shape[a]));
-    in_chunk *= static_cast<uint64_t>(array.chunk[a]);
-    if (std::max(elements, in_chunk) > uint64_t{kMostElements})
-      return invalid(fmt::format("'{}' says a shape of [{}] in chunks of [{}]: too many elements",
-                                 array.name, fmt::join(array.shape, ","),
-                                 fmt::join(array.chunk, ",")));
   }
   if (array.places.size() != chunks) return internal("places do not fit the grid of chunks");
   if (!array.fill.empty() && array.fill.size() != size_of(array.dtype))

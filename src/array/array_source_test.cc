@@ -401,7 +401,7 @@ TEST(array_source, what_does_not_fit_is_an_error_that_says_so) {
       << patch.why().text();
   Small index;
   index.d.fields[0].axes[1].indexes = {2};
-  EXPECT_EQ(index.why().code(), Code::kUsage);
+  EXPECT_EQ(index.why().code(), Code::kInvalidArgument);
   Small unlike;
   auto other = std::make_shared<Array>(*unlike.array);
   other->dtype = DType::kF32;
@@ -417,7 +417,7 @@ TEST(array_source, what_does_not_fit_is_an_error_that_says_so) {
   Small huge;
   huge.array->shape = {int64_t{1} << 40, int64_t{1} << 40};
   huge.array->chunk = huge.array->shape;
-  EXPECT_EQ(huge.why().code(), Code::kUsage) << huge.why().text();
+  EXPECT_EQ(huge.why().code(), Code::kInvalidArgument) << huge.why().text();
   Small twice;
   twice.array->filters = {{Filter::kZlib}, {Filter::kZlib}};
   EXPECT_EQ(twice.why().code(), Code::kUnsupported);
