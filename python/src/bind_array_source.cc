@@ -35,7 +35,7 @@ FilterChain chain_of(nb::handle list) {
   FilterChain chain;
   for (const auto& [name, parameter] :
        nb::cast<std::vector<std::pair<std::string, uint32_t>>>(list)) {
-    const std::optional<Filter> filter = filter_named(name);
+    const std::optional<ChunkFilter> filter = chunk_filter_named(name);
     if (!filter) check(unsupported(fmt::format("there is no filter '{}'", name)));
     chain.push_back({*filter, parameter});
   }

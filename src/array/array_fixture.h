@@ -205,38 +205,38 @@ inline ByteList apply_filters(const FilterChain& chain, uint32_t skipped, Bytes 
     if ((skipped >> i & 1u) != 0) continue;
     const ByteList in = std::move(out);
     switch (chain[i].filter) {
-      case Filter::kZlib:
+      case ChunkFilter::kZlib:
         out = do_zlib(in);
         break;
-      case Filter::kGzip:
+      case ChunkFilter::kGzip:
         out = do_gzip(in);
         break;
-      case Filter::kLz4Block:
+      case ChunkFilter::kLz4Block:
         out = do_lz4(in);
         break;
-      case Filter::kLz4Hdf5:
+      case ChunkFilter::kLz4Hdf5:
         out = do_lz4_hdf5(in);
         break;
-      case Filter::kLzf:
+      case ChunkFilter::kLzf:
         out = do_lzf(in);
         break;
-      case Filter::kZstd:
+      case ChunkFilter::kZstd:
         out = do_zstd(in);
         break;
-      case Filter::kBlosc:
+      case ChunkFilter::kBlosc:
         out = do_blosc(in, 4);
         break;
-      case Filter::kShuffle:
+      case ChunkFilter::kShuffle:
         out = do_shuffle(in, chain[i].parameter);
         break;
-      case Filter::kFletcher32:
+      case ChunkFilter::kFletcher32:
         out = do_fletcher32(in);
         break;
-      case Filter::kCrc32c:
+      case ChunkFilter::kCrc32c:
         out = in;
         put_le(out, crc32c(in), 4);
         break;
-      case Filter::kDelta:
+      case ChunkFilter::kDelta:
         out = do_delta(in, static_cast<DType>(chain[i].parameter));
         break;
     }

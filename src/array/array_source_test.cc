@@ -185,10 +185,10 @@ struct Case {
     FilterChain chain;
     if (rng.below(3) == 0) return chain;
     if (rng.below(2) == 0)
-      chain.push_back({Filter::kShuffle, static_cast<uint32_t>(size_of(array.dtype))});
-    chain.push_back({static_cast<Filter>(rng.below(7))});
+      chain.push_back({ChunkFilter::kShuffle, static_cast<uint32_t>(size_of(array.dtype))});
+    chain.push_back({static_cast<ChunkFilter>(rng.below(7))});
     if (rng.below(3) == 0)
-      chain.push_back({rng.below(2) == 0 ? Filter::kFletcher32 : Filter::kCrc32c});
+      chain.push_back({rng.below(2) == 0 ? ChunkFilter::kFletcher32 : ChunkFilter::kCrc32c});
     return chain;
   }
 
@@ -419,7 +419,7 @@ TEST(array_source, what_does_not_fit_is_an_error_that_says_so) {
   huge.array->chunk = huge.array->shape;
   EXPECT_EQ(huge.why().code(), Code::kInvalidArgument) << huge.why().text();
   Small twice;
-  twice.array->filters = {{Filter::kZlib}, {Filter::kZlib}};
+  twice.array->filters = {{ChunkFilter::kZlib}, {ChunkFilter::kZlib}};
   EXPECT_EQ(twice.why().code(), Code::kUnsupported);
 }
 
@@ -427,7 +427,7 @@ TEST(array_source, damaged_chunks_are_errors) {
   Small s;
   ByteList chunk;
   for (uint64_t i = 0; i < 4; ++i) put_le(chunk, i, 2);
-  s.array->filters = {{Filter::kZlib}, {Filter::kFletcher32}};
+  s.array->filters = {{ChunkFilter::kZlib}, {ChunkFilter::kFletcher32}};
   const ByteList stored = apply_filters(s.array->filters, 0, chunk);
   for (ChunkPlace& place : s.array->places) place = {0, 0, 0, stored.size()};
   s.store->put("f", stored);
@@ -452,7 +452,7 @@ TEST(array_source, a_sample_shares_chunks_and_reads_little_of_plain_ones) {
   ASSERT_TRUE(plain.value()->needs(0, both, Key(0), true, request).ok());
   EXPECT_EQ(request.key, "0");
   EXPECT_EQ(request.units.back().stored_bytes, 4u);  // one row of two i16
-  s.array->filters = {{Filter::kZlib}};
+  s.array->filters = {{ChunkFilter::kZlib}};
   const auto packed = make_array_source(s.d, s.store);
   ASSERT_TRUE(packed.value()->needs(0, both, Key(0), true, request).ok());
   EXPECT_EQ(request.units.size(), 1u);

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 11> kNames = {
     "blosc", "shuffle", "fletcher32", "crc32c",   "delta",
 };
 
-std::string_view name_of(Filter filter) {
+std::string_view name_of(ChunkFilter filter) {
   return kNames[static_cast<size_t>(filter)];
 }
 
@@ -138,11 +138,11 @@ uint32_t fletcher32(Bytes data) {
   return (high << 16) | low;
 }
 
-Result<Bytes> without_checksum(Filter filter, Bytes in) {
+Result<Bytes> without_checksum(ChunkFilter filter, Bytes in) {
   if (in.size() < 4) return corrupt("a chunk that is shorter than its checksum");
   const Bytes data = in.first(in.size() - 4);
   const auto said = load_le<uint32_t>(in.subspan(data.size()));
-  const uint32_t is = filter == Filter::kCrc32c ? crc32c(data) : fletcher32(data);
+  const uint32_t is = filter == ChunkFilter::kCrc32c ? crc32c(data) : fletcher32(data);
   if (is != said)
     return corrupt(fmt::format("the checksum of the chunk is wrong: {:08x} is stored, {:08x} found",
                                said, is));
@@ -182,11 +182,11 @@ Status undo_delta(MutableBytes data, DType dtype) {
   }
 }
 
-bool is_checksum(Filter filter) {
-  return filter == Filter::kFletcher32 || filter == Filter::kCrc32c;
+bool is_checksum(ChunkFilter filter) {
+  return filter == ChunkFilter::kFletcher32 || filter == ChunkFilter::kCrc32c;
 }
-bool is_compressor(Filter filter) {
-  return filter <= Filter::kBlosc;
+bool is_compressor(ChunkFilter filter) {
+  return filter <= ChunkFilter::kBlosc;
 }
 
 // What went into a step when it was applied: the chunk, and the checksums behind it.
@@ -199,17 +199,17 @@ uint64_t bytes_before(const FilterChain& chain, uint32_t skipped, size_t step, u
 
 // How much a byte can become at most, rounded up: sizes come from the file, and memory is not
 // asked for where the stored bytes cannot fill it.
-uint64_t most_from_a_byte(Filter filter) {
+uint64_t most_from_a_byte(ChunkFilter filter) {
   switch (filter) {
-    case Filter::kZlib:
-    case Filter::kGzip:
+    case ChunkFilter::kZlib:
+    case ChunkFilter::kGzip:
       return 1100;
-    case Filter::kLz4Block:
-    case Filter::kLz4Hdf5:
-    case Filter::kLzf:
+    case ChunkFilter::kLz4Block:
+    case ChunkFilter::kLz4Hdf5:
+    case ChunkFilter::kLzf:
       return 300;
-    case Filter::kZstd:
-    case Filter::kBlosc:
+    case ChunkFilter::kZstd:
+    case ChunkFilter::kBlosc:
       return uint64_t{1} << 17;
     default:
       return 1;
@@ -218,28 +218,28 @@ uint64_t most_from_a_byte(Filter filter) {
 
 Status undo_step(const FilterStep& step, Bytes in, MutableBytes out) {
   switch (step.filter) {
-    case Filter::kZlib:
-    case Filter::kGzip:
+    case ChunkFilter::kZlib:
+    case ChunkFilter::kGzip:
       return exactly(unpack_zlib(in, out), out.size());
-    case Filter::kLz4Block:
+    case ChunkFilter::kLz4Block:
       return undo_lz4(in, out);
-    case Filter::kLz4Hdf5:
+    case ChunkFilter::kLz4Hdf5:
       return undo_lz4_hdf5(in, out);
-    case Filter::kLzf:
+    case ChunkFilter::kLzf:
       return undo_lzf(in, out);
-    case Filter::kZstd:
+    case ChunkFilter::kZstd:
       return exactly(unpack_zstd(in, out), out.size());
-    case Filter::kBlosc:
+    case ChunkFilter::kBlosc:
       return exactly(unpack_blosc(in, out), out.size());
-    case Filter::kShuffle:
+    case ChunkFilter::kShuffle:
       if (in.size() != out.size()) return corrupt("a chunk of another size than its shape says");
       return undo_shuffle(in, out, step.parameter), Status();
-    case Filter::kDelta:
+    case ChunkFilter::kDelta:
       if (in.size() != out.size()) return corrupt("a chunk of another size than its shape says");
       std::copy(in.begin(), in.end(), out.begin());
       return undo_delta(out, static_cast<DType>(step.parameter));
-    case Filter::kFletcher32:
-    case Filter::kCrc32c:
+    case ChunkFilter::kFletcher32:
+    case ChunkFilter::kCrc32c:
       break;
   }
   return internal("no such filter");
@@ -247,17 +247,17 @@ Status undo_step(const FilterStep& step, Bytes in, MutableBytes out) {
 
 }  // namespace
 
-std::optional<Filter> filter_named(std::string_view name) {
+std::optional<ChunkFilter> chunk_filter_named(std::string_view name) {
   const auto at = std::find(kNames.begin(), kNames.end(), name);
   if (at == kNames.end()) return std::nullopt;
-  return static_cast<Filter>(at - kNames.begin());
+  return static_cast<ChunkFilter>(at - kNames.begin());
 }
 
 Status check_chain(const FilterChain& chain) {
   size_t compressors = 0;
   for (const FilterStep& step : chain) {
     if (is_compressor(step.filter)) ++compressors;
-    if (step.filter == Filter::kDelta) {
+    if (step.filter == ChunkFilter::kDelta) {
       const auto dtype = static_cast<DType>(step.parameter);
       if (step.parameter >= kDTypes || dtype == DType::kF16 || dtype == DType::kBF16)
         return unsupported("delta over numbers of 16 bits with a fraction");

@@ -16,7 +16,7 @@
 
 namespace headrace {
 
-enum class Filter : uint8_t {
+enum class ChunkFilter : uint8_t {
   kZlib,      // RFC 1950, HDF5's gzip and numcodecs' zlib
   kGzip,      // RFC 1952
   kLz4Block,  // numcodecs' lz4: u32 size, one block
@@ -31,14 +31,14 @@ enum class Filter : uint8_t {
 };
 
 struct FilterStep {
-  Filter filter;
+  ChunkFilter filter;
   uint32_t parameter = 0;
   bool operator==(const FilterStep&) const = default;
 };
 using FilterChain = std::vector<FilterStep>;  // in the order of writing
 
 // The names that chain_text() gives; nothing for others.
-std::optional<Filter> filter_named(std::string_view name);
+std::optional<ChunkFilter> chunk_filter_named(std::string_view name);
 // What cannot be undone is refused by name: two compressors (nothing says how much lies between
 // them), a shuffle of elements without a size, delta over a type that has none.
 Status check_chain(const FilterChain& chain);

@@ -23,19 +23,20 @@ constexpr uint32_t kI32 = static_cast<uint32_t>(DType::kI32);
 
 std::vector<FilterChain> chains() {
   std::vector<FilterChain> out;
-  for (const Filter f : {Filter::kZlib, Filter::kGzip, Filter::kLz4Block, Filter::kLz4Hdf5,
-                         Filter::kLzf, Filter::kZstd, Filter::kBlosc}) {
+  for (const ChunkFilter f :
+       {ChunkFilter::kZlib, ChunkFilter::kGzip, ChunkFilter::kLz4Block, ChunkFilter::kLz4Hdf5,
+        ChunkFilter::kLzf, ChunkFilter::kZstd, ChunkFilter::kBlosc}) {
     out.push_back({{f}});
-    out.push_back({{Filter::kShuffle, 4}, {f}});
-    out.push_back({{Filter::kShuffle, 8}, {f}, {Filter::kFletcher32}});
-    out.push_back({{Filter::kFletcher32}, {Filter::kShuffle, 2}, {f}});
-    out.push_back({{Filter::kDelta, kI32}, {f}, {Filter::kCrc32c}});
+    out.push_back({{ChunkFilter::kShuffle, 4}, {f}});
+    out.push_back({{ChunkFilter::kShuffle, 8}, {f}, {ChunkFilter::kFletcher32}});
+    out.push_back({{ChunkFilter::kFletcher32}, {ChunkFilter::kShuffle, 2}, {f}});
+    out.push_back({{ChunkFilter::kDelta, kI32}, {f}, {ChunkFilter::kCrc32c}});
   }
-  out.push_back({{Filter::kShuffle, 3}});
-  out.push_back({{Filter::kDelta, kI32}});
-  out.push_back({{Filter::kFletcher32}});
-  out.push_back({{Filter::kCrc32c}});
-  out.push_back({{Filter::kCrc32c}, {Filter::kFletcher32}});
+  out.push_back({{ChunkFilter::kShuffle, 3}});
+  out.push_back({{ChunkFilter::kDelta, kI32}});
+  out.push_back({{ChunkFilter::kFletcher32}});
+  out.push_back({{ChunkFilter::kCrc32c}});
+  out.push_back({{ChunkFilter::kCrc32c}, {ChunkFilter::kFletcher32}});
   out.push_back({});
   return out;
 }
@@ -106,7 +107,7 @@ TEST(filters, noise_never_crashes) {
 }
 
 TEST(filters, checksums_notice_every_changed_byte) {
-  for (const Filter f : {Filter::kFletcher32, Filter::kCrc32c}) {
+  for (const ChunkFilter f : {ChunkFilter::kFletcher32, ChunkFilter::kCrc32c}) {
     const ByteList stored = apply_filters({{f}}, 0, some_bytes(100, 5));
     for (size_t i = 0; i < stored.size(); ++i) {
       ByteList bad = stored;
@@ -127,12 +128,12 @@ TEST(filters, no_memory_for_what_cannot_come_out) {
 }
 
 TEST(filters, chains_that_cannot_be_undone_are_refused) {
-  EXPECT_TRUE(check_chain({{Filter::kShuffle, 4}, {Filter::kZlib}}).ok());
-  EXPECT_EQ(check_chain({{Filter::kLzf}, {Filter::kZlib}}).code(), Code::kUnsupported);
-  EXPECT_EQ(check_chain({{Filter::kDelta, static_cast<uint32_t>(DType::kF16)}}).code(),
+  EXPECT_TRUE(check_chain({{ChunkFilter::kShuffle, 4}, {ChunkFilter::kZlib}}).ok());
+  EXPECT_EQ(check_chain({{ChunkFilter::kLzf}, {ChunkFilter::kZlib}}).code(), Code::kUnsupported);
+  EXPECT_EQ(check_chain({{ChunkFilter::kDelta, static_cast<uint32_t>(DType::kF16)}}).code(),
             Code::kUnsupported);
-  EXPECT_EQ(filter_named("zstd"), Filter::kZstd);
-  EXPECT_EQ(filter_named("brotli"), std::nullopt);
+  EXPECT_EQ(chunk_filter_named("zstd"), ChunkFilter::kZstd);
+  EXPECT_EQ(chunk_filter_named("brotli"), std::nullopt);
 }
 
 }  // namespace
