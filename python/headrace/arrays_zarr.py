@@ -39,7 +39,9 @@ def zarr_arrays(path: str, group: str) -> list[Stored]:
     if group and _is_array(os.path.join(path, group)):
         return [_array(os.path.join(path, group))]
     if _is_array(path):
-        return [_array(path)]
+        only = _array(path)
+        only.name = "data"  # the folder's name says nothing of it
+        return [only]
     groups: dict[str, list[str]] = {}
     for folder, below, _ in os.walk(path):
         if folder != path and _is_array(folder):
