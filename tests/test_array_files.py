@@ -412,8 +412,22 @@ def test_views_and_pickles(field):
         same(np.concatenate([b["x"][:, 0] for b in batches(loader)]), data[5:15:2])
     with pytest.raises(hr.UsageError, match="before the view"):
         hr.Loader(view, 2, {"x": hr.array("v")}, output="numpy")
+    with hr.Loader(view, 2, {"y": hr.array("x").normalize(1, 2)}, shuffle=False, output="numpy") as loader:
+        same(next(iter(loader))["y"][0], ((data[5:7] - 1) / 2).astype("f4"))
     with hr.Loader(hr.open(url), 2, {"x": hr.array("v", window=3)}, output="numpy") as loader:
         assert next(iter(loader))["x"].shape == (2, 3, 10, 12)
+
+
+def test_packing_and_blends(field, tmp_path):
+    url, data = field
+    hr.pack(hr.open(url, {"x": hr.array("v", window=2)}), tmp_path / "out", to="npz")
+    packed = hr.open(tmp_path / "out")
+    got = np.stack([packed[i]["x"] for i in range(len(packed))])
+    same(got[np.argsort(got[:, 0, 0, 0])], np.stack([data[i : i + 2] for i in range(23)]))
+    parts = {"a": (url, 0.5), "b": (hr.open(url), 0.5)}
+    with hr.Loader(hr.blend(parts), 4, output="numpy") as loader:
+        for x in next(iter(loader))["v"]:
+            same(x, data[x[0, 0] // 120])
 
 
 def test_steps_follow_windows(field):

@@ -315,7 +315,7 @@ def _open_all(cube: Cube) -> _core.Source:
         if at is None or stored.shape[at] != length:
             left.append(f"'{stored.name}'" + (f" ({stored.why})" if stored.why else ""))
             continue
-        axes = [([], 0, False)] * len(stored.shape)
+        axes: list[tuple[list[int], int, bool]] = [([], 0, False)] * len(stored.shape)
         d.fields.append({"name": stored.name, "variables": [d.variable(stored.name)], "from": 0, "count": 0, "axes": axes})
     notices = [f"{cube.where}: left out, because samples run along '{along}': {', '.join(left)}"] if left else []
     return d.open(1, 1, False, notices)

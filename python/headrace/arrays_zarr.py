@@ -179,7 +179,7 @@ def _codecs3(folder: str, out: Stored, codecs: list[dict[str, Any]], dtype: Any)
 def _chunk_files(folder: str, out: Stored, key: Any) -> None:
     """Every file below the folder that is a chunk of the grid."""
     grid = grid_of(out.name, out.shape, out.chunk)
-    there = set()
+    there: set[str] = set()
     for inside, _, files in os.walk(folder):
         prefix = os.path.relpath(inside, folder)
         there.update(f if prefix == "." else f"{prefix}/{f}" for f in files)

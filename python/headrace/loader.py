@@ -50,6 +50,15 @@ def _bad_samples(value: str | int) -> tuple[bool, int]:
     return True, checks.whole(value, "bad_samples")
 
 
+def _as_they_are(fields: Any, source: Dataset) -> bool:
+    """Whether the fields are those of the data set as it was opened, and say nothing new of what a sample is."""
+    names = {name for name, _ in source.schema}
+    return isinstance(fields, Mapping) and all(
+        isinstance(f, Field) and (f.what == "key" or f.field in names) and not getattr(f, "windows", None)
+        for f in fields.values()
+    )
+
+
 class Loader:
     """Batches of a data set, in an order that is a pure function of (data, seed, epoch).
 
@@ -182,7 +191,7 @@ class Loader:
         if isinstance(source, Blend):
             return source.sources(), source.weights(), source.epoch_samples, fields
         if isinstance(source, Dataset):
-            if fields is None or source.format not in ARRAY_FORMATS:
+            if fields is None or source.format not in ARRAY_FORMATS or _as_they_are(fields, source):
                 return [("", source._source)], [], 0, fields if fields is not None else source._fields
             if source._views:
                 raise UsageError("fields say what a sample of arrays is: give them to hr.open(), before the view is made")
