@@ -72,12 +72,13 @@ def _apt(packages: list[str]) -> None:
     _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing], "apt-get install")
 
 
-def make(name: str) -> pathlib.Path:
-    """Makes or completes the peer's environment; raises `NotInstalled`."""
-    python, wanted = interpreter(name), requirements(name)
+def make(name: str, wanted: pathlib.Path | None = None) -> pathlib.Path:
+    """Makes or completes the peer's environment, from `wanted` where that is given; raises `NotInstalled`."""
+    wanted = wanted or requirements(name)
     if not wanted.exists():
-        return python
-    folder = python.parent.parent
+        return interpreter(name)
+    folder = ROOT / "build/peers" / name
+    python = folder / "bin/python"
     stamp, text = folder / "installed.txt", wanted.read_text()
     if stamp.exists() and stamp.read_text() == text:
         return python

@@ -1,11 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/golden/arrow with Hugging Face's datasets: what its users have on their disks.
+"""Arrow with Hugging Face's datasets: what its users have on their disks; reads ours with datasets and pyarrow.
 
-    python3 -m venv /tmp/golden-arrow && /tmp/golden-arrow/bin/pip install datasets==VERSION pillow==VERSION
-    /tmp/golden-arrow/bin/python tests/make_golden_arrow.py
-
-The versions are those of tests/golden/arrow/README.md.
+peer | write FOLDER | check FOLDER: see golden_script.py; tests/golden/arrow/requirements.txt has the versions.
 """
 
 from __future__ import annotations
@@ -20,9 +16,8 @@ from typing import Any
 import datasets
 import PIL
 import pyarrow
+from golden_script import agree, expected, run, sets_in, shards_in
 from PIL import Image
-
-OUT = pathlib.Path(__file__).resolve().parent / "golden/arrow"
 
 
 def picture(i: int) -> bytes:
@@ -31,7 +26,7 @@ def picture(i: int) -> bytes:
     return out.getvalue()
 
 
-def main() -> None:
+def write(out: pathlib.Path) -> None:
     rows: list[dict[str, Any]] = [
         {
             "image": {"bytes": picture(i), "path": f"{i}.{'png' if i % 2 else 'jpg'}"},
@@ -53,12 +48,11 @@ def main() -> None:
             "tags": datasets.Sequence(datasets.Value("string")),
         }
     )
-    OUT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         datasets.Dataset.from_list(rows, features=features).save_to_disk(folder)
         (path,) = pathlib.Path(folder).glob("*.arrow")
-        shutil.copy(path, OUT / "datasets.arrow")
-    expected = [
+        shutil.copy(path, out / "datasets.arrow")
+    values = [
         {
             "image": {"hex": r["image"]["bytes"].hex()},
             "image.path": r["image"]["path"],
@@ -66,13 +60,35 @@ def main() -> None:
         }
         for r in rows
     ]
-    (OUT / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
-    (OUT / "README.md").write_text(
-        "# datasets.arrow\n\n"
-        f"Written by tests/make_golden_arrow.py with datasets {datasets.__version__}, pyarrow {pyarrow.__version__} "
-        f"and Pillow {PIL.__version__}:\n`Dataset.from_list(…).save_to_disk(…)`, a stream. `expected.json` has what was put in.\n"
-    )
+    (out / "expected.json").write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+
+
+def as_json(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of what headrace packed, as expected.json has it; the key is headrace's own."""
+    assert isinstance(row.pop("__key__"), str)
+    return {k: {"hex": v.hex()} if isinstance(v, bytes) else v for k, v in row.items()}
+
+
+def copy_without(path: pathlib.Path, column: str, to: pathlib.Path) -> str:
+    table = pyarrow.ipc.open_file(path).read_all().drop_columns([column])
+    with pyarrow.ipc.new_file(to, table.schema) as out:
+        out.write_table(table)
+    return str(to)
+
+
+def check(folder: pathlib.Path) -> None:
+    want = expected("arrow")
+    for packed in sets_in(folder):
+        paths = shards_in(packed, ".arrow")
+        rows = [row for path in paths for row in pyarrow.ipc.open_file(path).read_all().to_pylist()]
+        agree(f"{packed.name} by pyarrow", [as_json(row) for row in rows], want)
+        with tempfile.TemporaryDirectory() as cache:
+            # datasets has no arrow.fixed_shape_tensor, which is what headrace makes of `emb`.
+            plain = [copy_without(path, "emb", pathlib.Path(cache) / path.name) for path in paths]
+            data = datasets.load_dataset("arrow", data_files=plain, split="train", cache_dir=cache)
+            less = [{k: v for k, v in row.items() if k != "emb"} for row in want]
+            agree(f"{packed.name} by datasets", [as_json(dict(row)) for row in data], less)
 
 
 if __name__ == "__main__":
-    main()
+    run(f"datasets {datasets.__version__}, pyarrow {pyarrow.__version__}, Pillow {PIL.__version__}", write, check)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes .beton files with FFCV, for our reader to agree with, and what FFCV's own loader reads from them.
 
-    python tests/make_golden_beton.py tests/golden/beton    what is committed there
-
-FFCV is too heavy for the tests' own environment: run it in one of its own (bench/peers/ffcv.txt has the versions).
+peer | write FOLDER: see golden_script.py; bench/peers/ffcv.txt has the versions.
 The files are mostly zeros, pages of 2 MiB being the smallest: they are committed in gzip.
 """
 
@@ -12,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
-import sys
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -28,6 +26,7 @@ from ffcv.fields import (  # type: ignore[import-not-found,unused-ignore]
 )
 from ffcv.loader import Loader, OrderOption  # type: ignore[import-not-found,unused-ignore]
 from ffcv.writer import DatasetWriter  # type: ignore[import-not-found,unused-ignore]
+from golden_script import run
 
 COUNT = 11
 HEIGHT, WIDTH = 12, 20
@@ -64,7 +63,7 @@ class Samples:
         )
 
 
-def write(folder: pathlib.Path, name: str) -> dict[str, Any]:
+def write_mode(folder: pathlib.Path, name: str) -> dict[str, Any]:
     path = folder / f"{name}.beton"
     fields = {
         "label": IntField(),
@@ -86,10 +85,9 @@ def write(folder: pathlib.Path, name: str) -> dict[str, Any]:
     return {"modes": modes, "pixels": pixels}
 
 
-def main(folder: pathlib.Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def write(folder: pathlib.Path) -> None:
     samples = Samples()
-    expected: dict[str, Any] = {name: write(folder, name) for name in MODES}
+    expected: dict[str, Any] = {name: write_mode(folder, name) for name in MODES}
     expected["samples"] = [
         {
             "label": label,
@@ -107,4 +105,4 @@ def main(folder: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    run(f"ffcv {version('ffcv')}", write)

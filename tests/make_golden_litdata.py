@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes LitData folders with LitData, for our reader to agree with.
 
-    python tests/make_golden_litdata.py tests/golden/litdata    what is committed there
-
-It is too heavy for the tests' own environment: run it in one of its own (pip install litdata==0.2.76).
+peer | write FOLDER: see golden_script.py; tests/golden/litdata/requirements.txt has the versions.
 """
 
 from __future__ import annotations
@@ -13,13 +11,13 @@ import io
 import json
 import pathlib
 import shutil
-import sys
 import tempfile
 from typing import Any
 
 import litdata  # type: ignore[import-not-found,unused-ignore]
 import numpy as np
 import torch
+from golden_script import run
 from litdata.streaming.item_loader import TokensLoader  # type: ignore[import-not-found,unused-ignore]
 from litdata.streaming.writer import BinaryWriter  # type: ignore[import-not-found,unused-ignore]
 from PIL import Image
@@ -85,7 +83,7 @@ def as_json(value: Any) -> Any:
     return value
 
 
-def write(folder: pathlib.Path, make: Any, **options: Any) -> list[Any]:
+def write_items(folder: pathlib.Path, make: Any, **options: Any) -> list[Any]:
     """The items as LitData reads them back."""
     shutil.rmtree(folder, ignore_errors=True)
     writer = BinaryWriter(str(folder), chunk_size=4, **options)
@@ -110,24 +108,24 @@ def write_tokens(folder: pathlib.Path) -> list[list[int]]:
     return [d.tolist() for d in documents]
 
 
-def main(root: pathlib.Path) -> None:
+def write(root: pathlib.Path) -> None:
     expected: dict[str, Any] = {"writer": f"litdata {litdata.__version__}"}
-    expected["every"] = write(root / "every", every)
+    expected["every"] = write_items(root / "every", every)
     for level in ("chunk", "batch", "sample"):
-        expected[f"zstd_{level}"] = write(
+        expected[f"zstd_{level}"] = write_items(
             root / f"zstd_{level}",
             every,
             compression="zstd",
             compression_level=level,
             **({"compression_batch_size": 3} if level == "batch" else {}),
         )
-    expected["shots"] = write(root / "shots", shots)
-    expected["leaf"] = write(root / "leaf", leaf)
-    expected["pair"] = write(root / "pair", pair)
+    expected["shots"] = write_items(root / "shots", shots)
+    expected["leaf"] = write_items(root / "leaf", leaf)
+    expected["pair"] = write_items(root / "pair", pair)
     expected["tokens"] = write_tokens(root / "tokens")
-    write(root / "pickle", lambda i: {"x": {1, i}})
+    write_items(root / "pickle", lambda i: {"x": {1, i}})
     (root / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    run(f"litdata {litdata.__version__}", write)

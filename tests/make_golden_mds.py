@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes MDS folders with MosaicML Streaming, for our reader to agree with; reads ours with it.
 
-    python tests/make_golden_mds.py write tests/golden/mds    what is committed there
-    python tests/make_golden_mds.py check FOLDER values       what headrace packed of that set has its values
-
-It is too heavy for the tests' own environment: run it in one of its own (pip install mosaicml-streaming==0.13.0).
+peer | write FOLDER | check FOLDER: see golden_script.py; bench/peers/mosaic.txt has the versions.
 """
 
 from __future__ import annotations
@@ -14,17 +11,18 @@ import io
 import json
 import pathlib
 import shutil
-import sys
 from decimal import Decimal
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import zstd  # type: ignore[import-not-found,unused-ignore]
+from golden_script import agree, expected, run, sets_in
 from PIL import Image
 from streaming import MDSWriter, StreamingDataset  # type: ignore[import-not-found,unused-ignore]
 
 COUNT = 12
+PEER = f"mosaicml-streaming {version('mosaicml-streaming')}"
 
 
 def pixels(i: int, *shape: int) -> Any:
@@ -125,7 +123,7 @@ def write(root: pathlib.Path) -> None:
         "gz": ((SCALARS,), {"compression": "gz"}),
         "pickle": (({"any": ("pkl", lambda i: {"x": i})},), {}),
     }
-    expected: dict[str, Any] = {"writer": f"mosaicml-streaming {version('mosaicml-streaming')}"}
+    wanted: dict[str, Any] = {"writer": PEER}
     for name, (tables, options) in sets.items():
         folder = root / name
         shutil.rmtree(folder, ignore_errors=True)
@@ -135,25 +133,24 @@ def write(root: pathlib.Path) -> None:
         if name in ("scalars", "values", "zstd"):
             copy = root / "read back"
             shutil.copytree(folder, copy)
-            expected[name] = read(copy)
+            wanted[name] = read(copy)
             shutil.rmtree(copy)
     packed = root / "both/shard.00000.mds.zstd"
     packed.with_suffix("").write_bytes(zstd.decompress(packed.read_bytes()))
-    (root / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+    (root / "expected.json").write_text(json.dumps(wanted, indent=1) + "\n")
 
 
-def check(folder: pathlib.Path, name: str) -> None:
+def check(folder: pathlib.Path) -> None:
     """As headrace writes them: lists that never have two are values, decimals are texts, raw pictures arrays."""
-    expected = json.loads((pathlib.Path(__file__).parent / "golden/mds/expected.json").read_text())[name]
-    samples = read(folder)
-    assert len(samples) == len(expected) == COUNT
-    for got, want in zip(samples, expected):
-        assert isinstance(got.pop("__key__"), str)
-        if "masks" in want:
-            want["masks"] = want["masks"][0]
-        assert got == want, [k for k in want if got.get(k) != want[k]]
-    print(f"{folder}: {COUNT} samples of {len(expected[0])} columns agree with '{name}'")
+    for packed in sets_in(folder):
+        want, got = expected("mds")[packed.name], read(packed)
+        for sample in got:
+            assert isinstance(sample.pop("__key__"), str)
+        for sample in want:
+            if "masks" in sample:
+                sample["masks"] = sample["masks"][0]
+        agree(packed.name, got, want)
 
 
 if __name__ == "__main__":
-    write(pathlib.Path(sys.argv[2])) if sys.argv[1] == "write" else check(pathlib.Path(sys.argv[2]), sys.argv[3])
+    run(PEER, write, check)

@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes pairs of .idx and .bin with Megatron-Core, for our reader to agree with; reads ours with it.
 
-    python tests/make_golden_megatron.py write tests/golden/megatron    what is committed there
-    python tests/make_golden_megatron.py read PREFIX...                 documents as JSON lines
-
-Run it in an environment of its own: pip install megatron-core==0.16.1 torch numpy.
+peer | write FOLDER | check FOLDER: see golden_script.py; tests/golden/megatron/requirements.txt has the versions.
 """
 
 from __future__ import annotations
 
 import json
 import pathlib
-import sys
 from typing import Any
 
 import megatron.core  # type: ignore[import-not-found,unused-ignore]
 import numpy as np
 import torch
+from golden_script import agree, expected, run, sets_in, shards_in
 from megatron.core.datasets.indexed_dataset import (  # type: ignore[import-not-found,unused-ignore]
-    DType,
     IndexedDataset,
     IndexedDatasetBuilder,
 )
 
+PEER = f"Megatron-Core {megatron.core.__version__}"
 # Documents of sequences; the third is empty.
 DOCUMENTS = [[[1, 2, 3]], [[4, 5], [6], []], [], [[7] * 9, [8, 9]]]
 MODES = [[0], [0, 1, 0], [], [2, 1]]
@@ -38,31 +35,44 @@ def build(prefix: pathlib.Path, documents: list[list[list[int]]], dtype: Any, mo
 
 
 def write(folder: pathlib.Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     plain = [[[i, i * i % 120, 100 - i][: 1 + i % 3]] for i in range(20)]
-    expected: dict[str, Any] = {"writer": f"Megatron-Core {megatron.core.__version__}", "documents": DOCUMENTS, "modes": MODES}
-    expected["plain"] = plain
+    wanted: dict[str, Any] = {"writer": PEER, "documents": DOCUMENTS, "modes": MODES}
+    wanted["plain"] = plain
     for dtype in (np.uint8, np.int8, np.int16, np.int32, np.int64, np.uint16):
         build(folder / f"documents-{np.dtype(dtype).name}", DOCUMENTS, dtype)
     build(folder / "modes", DOCUMENTS, np.int32, MODES)
     build(folder / "plain", plain, np.uint16)
-    (folder / "expected.json").write_text(json.dumps(expected) + "\n")
+    (folder / "expected.json").write_text(json.dumps(wanted) + "\n")
 
 
-def read(prefixes: list[str]) -> None:
-    for prefix in prefixes:
-        index = IndexedDataset(prefix).index
-        multimodal = pathlib.Path(f"{prefix}.idx").stat().st_size > 34 + 12 * index.sequence_count + 8 * index.document_count
-        dataset = IndexedDataset(prefix, multimodal=multimodal)
-        ends = dataset.document_indices.tolist()
-        for begin, end in zip(ends[:-1], ends[1:]):
-            found = [dataset[i] for i in range(begin, end)]
-            line: dict[str, Any] = {"type": np.dtype(DType.dtype_from_code(DType.code_from_dtype(dataset.index.dtype))).name}
-            line["sequences"] = [(f[0] if multimodal else f).tolist() for f in found]
-            if multimodal:
-                line["modes"] = [int(f[1]) for f in found]
-            print(json.dumps(line))
+def read(prefix: pathlib.Path) -> list[dict[str, Any]]:
+    """The documents of a pair."""
+    index = IndexedDataset(str(prefix)).index
+    multimodal = prefix.with_suffix(".idx").stat().st_size > 34 + 12 * index.sequence_count + 8 * index.document_count
+    dataset = IndexedDataset(str(prefix), multimodal=multimodal)
+    ends = dataset.document_indices.tolist()
+    out = []
+    for begin, end in zip(ends[:-1], ends[1:]):
+        found = [dataset[i] for i in range(begin, end)]
+        line: dict[str, Any] = {"type": np.dtype(dataset.index.dtype).name}
+        line["sequences"] = [(f[0] if multimodal else f).tolist() for f in found]
+        if multimodal:
+            line["modes"] = [int(f[1]) for f in found]
+        out.append(line)
+    return out
+
+
+def check(folder: pathlib.Path) -> None:
+    known = expected("megatron")
+    for packed in sets_in(folder):
+        name = packed.name
+        type = {"plain": "uint16", "modes": "int32"}.get(name) or name.removeprefix("documents-")
+        want = [{"type": type, "sequences": d} for d in known["plain" if name == "plain" else "documents"]]
+        if name == "modes":
+            want = [{**document, "modes": modes} for document, modes in zip(want, known["modes"])]
+        got = [document for path in shards_in(packed, ".idx") for document in read(path.with_suffix(""))]
+        agree(name, got, want)
 
 
 if __name__ == "__main__":
-    write(pathlib.Path(sys.argv[2])) if sys.argv[1] == "write" else read(sys.argv[2:])
+    run(PEER, write, check)

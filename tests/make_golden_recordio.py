@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads our RecordIO files with DALI's MXNet reader, and says whether payloads and labels are what was packed.
 
-    python tests/make_golden_recordio.py FILE.rec...
-
-Each .rec with its .idx beside it. What is right is read by `tests/layouts.py`, from the published layout. Run it in an environment
-of its own: pip install -r bench/peers/dali.txt (no GPU is needed).
+peer | check FOLDER: see golden_script.py; bench/peers/dali.txt has the versions, and no GPU is needed. DALI has no writer of RecordIO.
+Each .rec has its .idx beside it. What is right is read by `tests/layouts.py`, from the published layout.
 """
 
 from __future__ import annotations
 
 import pathlib
 import struct
-import sys
 
 import numpy as np
 import nvidia.dali as dali  # type: ignore[import-not-found,unused-ignore]
+from golden_script import agree, run, sets_in, shards_in
 from layouts import read_recordio
 from nvidia.dali import fn  # type: ignore[import-not-found,unused-ignore]
 
@@ -44,15 +42,12 @@ def by_dali(path: pathlib.Path, count: int) -> list[tuple[bytes, list[float]]]:
     return out
 
 
-def main() -> None:
-    for name in sys.argv[1:]:
-        want = by_layout(pathlib.Path(name))
-        got = by_dali(pathlib.Path(name), len(want))
-        for i, (a, b) in enumerate(zip(got, want)):
-            if a != b:
-                sys.exit(f"{name}: record {i} differs: {len(a[0])} bytes and {a[1]}, not {len(b[0])} and {b[1]}")
-        print(f"DALI {dali.__version__} reads the {len(want)} records of {name} as they are")
+def check(folder: pathlib.Path) -> None:
+    for packed in sets_in(folder):
+        for path in shards_in(packed, ".rec"):
+            want = by_layout(path)
+            agree(f"{packed.name}/{path.name}", by_dali(path, len(want)), want)
 
 
 if __name__ == "__main__":
-    main()
+    run(f"DALI {dali.__version__}", check=check)

@@ -1,7 +1,7 @@
-#!/usr/bin/env python3
-"""Writes tar files with other people's tools, for our reader to agree with.
+# SPDX-License-Identifier: Apache-2.0
+"""Writes tar files with Python's tarfile and with WebDataset, for our reader to agree with; reads ours with both.
 
-    make_golden_tars.py FOLDER
+peer | write FOLDER | check FOLDER: see golden_script.py. Both are in the tests' own environment, so nothing is committed.
 
 Each x.tar comes with x.members: a line per regular file as Python's tarfile reads it back, in order:
 "<offset of the data> <size> <name>".  src/format/golden_test.cc reads both where HEADRACE_GOLDEN_DIR is set.
@@ -9,8 +9,13 @@ Each x.tar comes with x.members: a line per regular file as Python's tarfile rea
 
 import io
 import pathlib
-import sys
 import tarfile
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from typing import Any
+
+from golden_script import agree, run, sets_in, shards_in
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 
@@ -113,9 +118,7 @@ def write_members(path: pathlib.Path) -> None:
                 out.write(f"{member.offset_data} {member.size} {member.name}\n")
 
 
-def main() -> None:
-    folder = pathlib.Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
+def write(folder: pathlib.Path) -> None:
     for name, fmt in FORMATS.items():
         write_plain(folder / f"plain-{name}.tar", fmt)
         write_long_names(folder / f"long-{name}.tar", fmt)
@@ -130,5 +133,41 @@ def main() -> None:
     print(f"{len(list(folder.glob('*.tar')))} tar files in {folder}")
 
 
+def peer() -> str:
+    try:
+        return f"tarfile of Python {python_version()}, webdataset {version('webdataset')}"
+    except PackageNotFoundError:
+        return f"tarfile of Python {python_version()}"
+
+
+def by_tarfile(paths: list[pathlib.Path]) -> list[Any]:
+    out = []
+    for path in paths:
+        with tarfile.open(path) as tar:
+            for member in tar:
+                stream = tar.extractfile(member) if member.isreg() else None
+                if stream is not None:
+                    out.append({"name": member.name, "bytes": stream.read()})
+    return sorted(out, key=lambda m: str(m["name"]))
+
+
+def by_webdataset(paths: list[pathlib.Path]) -> list[Any]:
+    import webdataset
+
+    samples = webdataset.WebDataset([str(p) for p in paths], shardshuffle=False)
+    return [{k: v for k, v in s.items() if k not in ("__url__", "__local_path__")} for s in samples]
+
+
+def check(folder: pathlib.Path) -> None:
+    """FOLDER/SET is what headrace packed of SET.tar: the same members, and the same samples for WebDataset."""
+    with tempfile.TemporaryDirectory() as temporary:
+        write(pathlib.Path(temporary))
+        for packed in sets_in(folder):
+            shards, source = shards_in(packed, ".tar"), pathlib.Path(temporary) / f"{packed.name}.tar"
+            agree(f"{packed.name} by tarfile", by_tarfile(shards), by_tarfile([source]))
+            if "webdataset" in peer():
+                agree(f"{packed.name} by webdataset", by_webdataset(shards), by_webdataset([source]))
+
+
 if __name__ == "__main__":
-    main()
+    run(peer(), write, check)

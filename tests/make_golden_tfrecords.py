@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes TFRecord files with TensorFlow, for our reader to agree with; reads ours with TensorFlow.
 
-    python tests/make_golden_tfrecords.py write tests/golden/tfrecord    what is committed there
-    python tests/make_golden_tfrecords.py read FILE...                   Examples as JSON lines
-
-TensorFlow is too heavy for the tests' own environment: run it in one of its own (pip install tensorflow-cpu).
+peer | write FOLDER | check FOLDER: see golden_script.py; bench/peers/tfdata.txt has the versions.
 """
 
 from __future__ import annotations
 
 import json
 import pathlib
-import sys
 from typing import Any
 
+import numpy as np
 import tensorflow as tf  # type: ignore[import-not-found,unused-ignore]
+from golden_script import agree, expected, run, sets_in, shards_in
+
+PEER = f"TensorFlow {tf.__version__}"
 
 
 def feature(value: Any) -> Any:
@@ -60,7 +60,6 @@ def as_json(value: Any) -> Any:
 
 
 def write(folder: pathlib.Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     files = {
         "scalars": [example(**s) for s in SCALARS],
         "lists": [example(**s) for s in LISTS],
@@ -74,24 +73,36 @@ def write(folder: pathlib.Path) -> None:
     with tf.io.TFRecordWriter(str(folder / "zipped.tfrecord.gz"), tf.io.TFRecordOptions(compression_type="GZIP")) as out:
         for record in files["scalars"]:
             out.write(record)
-    expected = {
-        "writer": f"TensorFlow {tf.__version__}",
+    wanted = {
+        "writer": PEER,
         "scalars": [{k.replace("__", "/"): as_json(v) for k, v in s.items()} for s in SCALARS],
         "lists": [{k.replace("__", "/"): as_json(v) for k, v in s.items()} for s in LISTS],
         "raw": [as_json(r) for r in RAW],
     }
-    (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+    (folder / "expected.json").write_text(json.dumps(wanted, indent=1) + "\n")
 
 
-def read(paths: list[str]) -> None:
-    for record in tf.data.TFRecordDataset(paths):
+def read(paths: list[pathlib.Path]) -> list[dict[str, list[Any]]]:
+    """The features of every record that have a value; the key is headrace's own."""
+    out = []
+    for record in tf.data.TFRecordDataset([str(p) for p in paths]):
         found = tf.train.Example.FromString(record.numpy()).features.feature
-        line = {}
-        for name, f in found.items():
-            values = list(getattr(f, f.WhichOneof("kind")).value)
-            line[name] = [as_json(v) for v in values]
-        print(json.dumps(line, sort_keys=True))
+        assert found.pop("__key__").bytes_list.value
+        features = {name: list(getattr(f, f.WhichOneof("kind")).value) for name, f in found.items()}
+        out.append({name: [as_json(v) for v in values] for name, values in features.items() if values})
+    return out
+
+
+def check(folder: pathlib.Path) -> None:
+    """As headrace writes them: lists of numbers are the bytes that it reads them as."""
+    for packed in sets_in(folder):
+        want = [{k: v if isinstance(v, list) else [v] for k, v in sample.items()} for sample in expected("tfrecord")[packed.name]]
+        for sample in want if packed.name == "lists" else []:
+            sample["ids"] = [as_json(np.array(sample["ids"], "<i8").tobytes())]
+            sample["box"] = [as_json(np.array(sample["box"], "<f4").tobytes())]
+        want = [{k: v for k, v in sample.items() if v} for sample in want]
+        agree(packed.name, read(shards_in(packed, ".tfrecord")), want)
 
 
 if __name__ == "__main__":
-    write(pathlib.Path(sys.argv[2])) if sys.argv[1] == "write" else read(sys.argv[2:])
+    run(PEER, write, check)

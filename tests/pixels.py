@@ -48,6 +48,9 @@ def _tables() -> None:
         path = FOLDER / "generated" / table
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(r.split(",")[0].rstrip(")") + ")\n" for r in rows))
+    have = FOLDER / "generated/base/have.h"  # no library of those that unpack data: pictures need none
+    have.parent.mkdir(parents=True, exist_ok=True)
+    have.write_text("#pragma once\n")
 
 
 def _objects() -> list[str]:

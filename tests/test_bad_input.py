@@ -8,6 +8,7 @@ python tests/test_bad_input.py --write       after a message or a case has chang
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 import os
 import pathlib
@@ -239,6 +240,7 @@ CASES: dict[str, list[Case]] = {
         Case("class folders without a file", DATA, lambda p: (p["empty/a"].mkdir(parents=True), hr.open(p["empty"])), "put pictures there"),
         Case("files without an extension", DATA, lambda p: hr.open(p.write("odd/picture", JPEG).parent), "give them one, or list them in a text file"),
         Case("a file of no known format", USAGE, lambda p: hr.open(p.write("x.bin", b"\0\1\2\3" * 300)), "`headrace formats` lists what is read"),
+        Case("a tar in gzip", UNSUPPORTED, lambda p: hr.open(p.write("x.tar.gz", gzip.compress(p["train-0.tar"].read_bytes()))), "unpack it; JPEGs do not shrink anyway"),
         Case("shards of two formats", USAGE, lambda p: hr.open([p["train-0.tar"], p["photos"]]), "open them apart, and blend them"),
         Case("more than 1,000 shards without an index", USAGE, many_shards, "run the command that is named, once"),
         Case('`in_memory="decoded"`', USAGE, lambda p: hr.open(p["photos"], in_memory="decoded"), "say True or False: files are held, not pixels"),
@@ -269,6 +271,17 @@ CASES: dict[str, list[Case]] = {
         Case("`#rows` of arrays of several lengths", USAGE, lambda p: hr.open(str(p.write("x.npz", npz(x=np.arange(9), y=np.arange(8)))) + "#rows"), "leave `#rows` away: one sample"),
         Case("a pickled object array", UNSUPPORTED, lambda p: hr.open(p.write("x.pkl", pickle.dumps({"x": np.array([{}, 1], dtype=object)}, 4))), "save numbers or text"),
         Case("pickled arrays with code among them", DATA, lambda p: hr.open(p.write("x.pkl", pickle.dumps({"x": np.arange(3), "y": Code()}, 4))), "save arrays and lists only"),
+    ],
+    "Records, tables and images": [
+        Case("an .arrow that is none", DATA, lambda p: hr.open(p.write("x.arrow", b"something else entirely")), "give the right file"),
+        Case("a Parquet file that was cut", DATA, lambda p: hr.open(p.write("x.parquet", b"PAR1" + bytes(40))), "fetch it again"),
+        Case("a RecordIO file that is none", DATA, lambda p: hr.open(p.write("x.rec", b"something else entirely")), "give the right file"),
+        Case("a SquashFS image that is none", DATA, lambda p: hr.open(p.write("x.sqfs", b"something else".ljust(96))), "give the right file"),
+        Case("an LMDB file that is none", DATA, lambda p: hr.open(p.write("x.lmdb", bytes(8192))), "give the right file"),
+        Case("a .beton of another version", UNSUPPORTED, lambda p: hr.open(p.write("x.beton", b"\x03" + bytes(99))), "write it with FFCV 1.0"),
+        Case("a TFRecord with a flipped bit", DATA, lambda p: hr.open(p.write("x.tfrecord", b"\x05" + bytes(40))), "fetch it again"),
+        Case("a part of a format without parts", USAGE, lambda p: hr.open(f"{p['train-0.tar']}#train"), "leave the part away"),
+        Case("a part that is no way to read an .npz", USAGE, lambda p: hr.open(str(p.write("x.npz", npz(x=np.arange(9)))) + "#row"), "say one that is named"),
     ],
     "Lists and pickles": [
         Case("a list whose files are elsewhere", STORAGE, lambda p: hr.open(p.write("list.txt", b"a/a0.jpg 0\n")), "`root=` says what paths are relative to"),

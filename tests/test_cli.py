@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -39,6 +40,29 @@ def test_inspect_tells_format_fields_counts_and_a_sample(data: Data) -> None:
 def test_inspect_speaks_json(data: Data) -> None:
     facts = json.loads(headrace("inspect", data.folder, "--json").stdout)
     assert facts["format"] == "files" and facts["samples"] == COUNT
+
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+SETS = ["arrow/datasets.arrow", "litdata/every", "mds/values", "mds/zstd", "megatron/modes.idx", "tfrecord/lists.tfrecord"]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_inspect_has_words_for_every_field_of_other_peoples_files(tmp_path: pathlib.Path, name: str) -> None:
+    shutil.copytree(GOLDEN / name.split("/")[0], tmp_path / "copy")
+    url = tmp_path / "copy" / name.split("/")[1]
+    run = headrace("inspect", url)
+    assert run.returncode == 0, run.stdout + run.stderr
+    _, fields, sample = run.stdout.partition("  field ")
+    for field, _ in hr.open(url).schema:
+        assert f"  {field} " in fields + sample, field
+    json.loads(headrace("inspect", url, "--json").stdout)
+
+
+def test_inspect_counts_the_pictures_of_a_sample(tmp_path: pathlib.Path) -> None:
+    shutil.copytree(GOLDEN / "mds/values", tmp_path / "copy")
+    shown = {n: headrace("inspect", tmp_path / "copy", "--sample", n).stdout.partition("\nsample ")[2] for n in (0, 2)}
+    assert "views   0 values, 0 B" in shown[0] and "shots   1 value, 686 B, 9 x 6 pixels" in shown[0]
+    assert "views   2 values, " in shown[2] and "9 x 6 … 6 … 8 pixels" in shown[2]
 
 
 def test_formats_lists_what_is_read_and_written() -> None:

@@ -107,7 +107,7 @@ def test_golden_tars_are_read_as_python_reads_them(tmp_path: pathlib.Path, repos
     script = repository / "tests/make_golden_tars.py"
     if not script.exists():
         pytest.skip("no tests/make_golden_tars.py")
-    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, capture_output=True)
+    subprocess.run([sys.executable, str(script), "write", str(tmp_path)], check=True, capture_output=True)
     for path in sorted(tmp_path.glob("*.tar")):
         if path.name.startswith("huge"):
             continue  # read by src/format/golden_test.cc

@@ -43,6 +43,22 @@ def test_the_schema_says_what_there_is(data: Data) -> None:
     assert dict(hr.open(data.jsonl).schema) == {"jpg": "jpeg", "cls": "int", "caption": "text", "size": "json"}
 
 
+def test_the_repr_of_a_field_is_what_was_written() -> None:
+    fields = [
+        hr.image("jpg"),
+        hr.scalar("cls"),
+        hr.tokens("ids"),
+        hr.text("txt", many=True),
+        hr.key(),
+        hr.bytes("raw"),
+        hr.json("json"),
+    ]
+    assert [repr(f) for f in fields] == [
+        *("hr.image('jpg')", "hr.scalar('cls')", "hr.tokens('ids')", "hr.text('txt', many=True)"),
+        *("hr.key()", "hr.bytes('raw')", "hr.json('json')"),
+    ]
+
+
 def test_the_repr_tells_what_it_is(data: Data) -> None:
     assert (
         repr(hr.open(data.tar)) == "<headrace data set: 53 samples, tar, fields jpg (jpeg), cls (int), json (json), txt (text)>"

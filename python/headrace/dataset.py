@@ -242,8 +242,8 @@ def open(
 ) -> Dataset:
     """Opens a data set as it lies; builds the index beside it where there is none yet.
 
-    source: a path, a glob, braces, a list of these: tar shards, a folder of class folders, a file
-        list, a CSV, a pickle or JSON-lines index.
+    source: a path, a glob, braces, a list of these: shards and files of any format of ``hr.formats()``, a
+        folder of class folders, a file list, a CSV, a pickle or JSON-lines index.
     fields: what to make of each field; without it raw bytes, scalars and text as they lie.
     index: where ``headrace index SRC --to URL`` put the index.
     root: what the paths of a list are relative to; the list's own folder unless given.

@@ -38,7 +38,9 @@ class Field:
 
     def __repr__(self) -> str:
         chain = "".join(f".{name}({', '.join(f'{k}={v!r}' for k, v in args.items())})" for name, args in self.steps)
-        return f"hr.{self.finish}({self.field!r}){chain}" + (f".{self.packing}()" if self.packing else "")
+        name = repr(self.field) if self.field else ""  # a key has none
+        many = ", many=True" if self.many else ""
+        return f"hr.{self.what}({name}{many}){chain}" + (f".{self.packing}()" if self.packing else "")
 
     def _with(self: Self, **changes: Any) -> Self:
         other = copy.copy(self)

@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import headrace as hr
 
 from . import terminal
@@ -33,7 +35,16 @@ def _length(value: Any) -> int | None:
         return None if None in lengths else sum(n for n in lengths if n is not None)
     if isinstance(value, str):
         return len(value.encode("utf-8", "surrogateescape"))
+    if isinstance(value, np.ndarray):
+        return value.nbytes
     return len(value) if isinstance(value, bytes) else None
+
+
+def _shapes(values: list[Any]) -> str:
+    """ "uint16 (300,), uint16 (600,)": types and shapes of arrays, the first few."""
+    arrays = [v for value in values for v in (value if isinstance(value, list) else [value]) if isinstance(v, np.ndarray)]
+    found = list(dict.fromkeys(f"{v.dtype} {tuple(v.shape)}" for v in arrays))
+    return ", ".join(found[:2]) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
 
 
 def _distribution(numbers: Sequence[float]) -> dict[str, Any]:
@@ -59,7 +70,7 @@ def _pictures(pictures: hr.Dataset, name: str, numbers: list[int]) -> dict[str, 
 
 def _value(value: Any) -> dict[str, Any]:
     if isinstance(value, list):
-        return {"values": len(value)}
+        return {"values": len(value), "size": _length(value)}
     if isinstance(value, str):
         short = value if len(value) <= _PREVIEW else value[:_PREVIEW] + "…"
         return {"size": _length(value), "text": short.encode("utf-8", "replace").decode()}
@@ -91,6 +102,8 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
             field["bytes"] = _distribution(lengths)
         if numbers:
             field["numbers"] = _distribution(numbers)
+        if kind == "npy":  # what the schema does not say
+            field["shapes"] = _shapes(values)
         if kind in _PICTURES:
             there = [i for i, s in zip(picked, read) if name in s]
             pictures = hr.open(url, {name: hr.image(name, many=several).layout("NHWC")}, root=root, index=index)
@@ -134,6 +147,8 @@ def _content(field: dict[str, Any]) -> str:
     """What a field's values are like, in a few words."""
     if "numbers" in field:
         return _range(field["numbers"])
+    if field["kind"] == "npy":
+        return str(field.get("shapes", ""))
     pictures = field.get("pictures", {})
     words = f"{_range(pictures['width'])} x {_range(pictures['height'])} pixels" if "width" in pictures else ""
     if "error" in pictures:
@@ -156,17 +171,20 @@ def _shards_line(shards: list[dict[str, Any]]) -> str:
 
 def _shown(name: str, value: dict[str, Any], fields: list[dict[str, Any]]) -> str:
     dims = next((f.get("sample") for f in fields if f["name"] == name), None)
-    if dims and "width" in dims:
-        return f"{terminal.size(value['size'])}, {dims['width']['min']} x {dims['height']['min']} pixels"
-    if dims:
-        return f"{terminal.size(value['size'])}, cannot be decoded"
-    if "text" in value:
-        return f"{terminal.size(value['size'])}: {value['text']}"
+    size = terminal.size(value["size"]) if value.get("size") is not None else ""
     if "values" in value:
-        return f"{value['values']} values"
+        size = terminal.count(value["values"], "value") + (f", {size}" if size else "")
+    if dims and "width" in dims:
+        return f"{size}, {_range(dims['width'])} x {_range(dims['height'])} pixels"
+    if dims:
+        return f"{size}, cannot be decoded"
+    if "text" in value:
+        return f"{size}: {value['text']}"
+    if "values" in value:
+        return size
     if "shape" in value:
         return f"{value['dtype']} {tuple(value['shape'])}"
-    return str(value["value"]) if "value" in value else terminal.size(value["size"])
+    return str(value["value"]) if "value" in value else size
 
 
 def page(facts: dict[str, Any]) -> None:

@@ -128,7 +128,7 @@ def prepare(
 ) -> Packing:
     """Checks the arguments of ``hr.pack`` and opens the source."""
     folder = path(destination, "destination")
-    options = {
+    options: dict[str, Any] = {
         "format": str(to),
         "shards": whole(shards, "shards"),
         "shard_bytes": byte_count(shard_size or None, "shard_size"),

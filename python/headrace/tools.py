@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ def build_index(source: Any, to: str, *, root: str | None = None, progress: Prog
 
 def pack(
     source: Any,
-    destination: str,
+    destination: str | os.PathLike[str],
     *,
     to: str = "tar",
     shards: int = 0,
@@ -82,6 +83,15 @@ def pack(
     return jobs.run(progress)
 
 
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "of unknown version"
+
+
 def doctor() -> list[tuple[str, bool, str]]:
     """(what, fine, words) for each thing that matters to this installation."""
     import importlib.util
@@ -108,12 +118,13 @@ def doctor() -> list[tuple[str, bool, str]]:
         ("pyarrow", "Parquet"),
         ("ml_dtypes", "bfloat16 in NumPy"),
     ):
+        package = "pillow" if name == "PIL" else name
         there = importlib.util.find_spec(name) is not None
         out.append(
             (
                 name,
                 there or name != "numpy",
-                purpose if there else f"{purpose}: not installed (pip install {'pillow' if name == 'PIL' else name})",
+                f"{purpose}, {_version(package)}" if there else f"{purpose}: not installed (pip install {package})",
             )
         )
     return out

@@ -106,10 +106,10 @@ class Views:
             raise UsageError("repeat: a field goes with {value: times}")
         if isinstance(times, (int, np.integer)):
             return np.full(len(self), whole(times, "times"), np.int64)
-        counts = np.asarray(times)
-        if counts.dtype.kind not in "iu" or counts.shape != (len(self),):
+        each = np.asarray(times)
+        if each.dtype.kind not in "iu" or each.shape != (len(self),):
             raise UsageError(f"repeat takes a whole number, {len(self)} of them, or a dict")
-        return counts.astype(np.int64)
+        return each.astype(np.int64)
 
     def balance(self: Self, field: str) -> Self:
         """Repeats the samples of small classes until each value of ``field`` comes about as often as the largest."""

@@ -70,6 +70,11 @@ Result<MutableBytes> ColumnBuilder::room(size_t i, std::span<const int64_t> shap
   return items_[i]->span();
 }
 
+void ColumnBuilder::adopt(size_t i, SharedBuffer buffer) {
+  shapes_[i] = {static_cast<int64_t>(buffer->size())};
+  items_[i] = std::move(buffer);
+}
+
 ColumnBuilder& ColumnBuilder::values(size_t i, size_t count) {
   many_[i] = std::make_unique<ColumnBuilder>(each_, count, pool_);
   return *many_[i];

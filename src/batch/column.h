@@ -55,6 +55,9 @@ class ColumnBuilder {
   // Where sample i goes.  Asking again (a replaced sample) discards what was there.
   Result<MutableBytes> room(size_t i, std::span<const int64_t> shape);
 
+  // Of a list of bytes: sample i is all of this buffer, which nobody else writes.
+  void adopt(size_t i, SharedBuffer buffer);
+
   // Of a column of several values a sample: where the `count` values of sample i go, each a slot
   // of the builder returned.  Asking again discards what was there.
   ColumnBuilder& values(size_t i, size_t count);

@@ -30,6 +30,13 @@ class Decoder {
   // `draws` names this sample's randomness; the decoder adds the names of its steps.
   // Damaged bytes are kCorrupt with the offset within `value`.
   virtual Status run(Bytes value, Key draws, Slot& out) const = 0;
+  // True where run() only copies the value: then whoever holds its bytes alone may hand them over
+  // instead, once check() is OK.
+  virtual bool copies() const { return false; }
+  virtual Status check(Bytes value) const {
+    (void)value;
+    return {};
+  }
   // Values so far that were damaged and taken all the same, because the user said so.
   virtual uint64_t damaged() const { return 0; }
 };

@@ -11,11 +11,13 @@ class AsIs final : public Decoder {
  public:
   explicit AsIs(bool text) : text_(text) {}
   const TensorSpec& output() const override { return spec_; }
+  bool copies() const override { return true; }
+  Status check(Bytes value) const override {
+    const size_t good = text_ ? valid_utf8_prefix(value) : value.size();
+    return good < value.size() ? corrupt("not UTF-8").at(good) : Status();
+  }
   Status run(Bytes value, Key, Slot& out) const override {
-    if (text_) {
-      const size_t good = valid_utf8_prefix(value);
-      if (good < value.size()) return corrupt("not UTF-8").at(good);
-    }
+    HEADRACE_TRY(check(value));
     const std::array<int64_t, 1> shape{static_cast<int64_t>(value.size())};
     HEADRACE_ASSIGN(const MutableBytes room, out.room(shape));
     if (!value.empty()) std::memcpy(room.data(), value.data(), value.size());

@@ -11,6 +11,7 @@ namespace {
 
 // A chunk holds about this much: below it, queues cost more than the work they carry.
 constexpr uint64_t kChunkBytes = 64 << 10;
+constexpr uint64_t kCopiedChunkBytes = 512 << 10;  // where there is nothing to decode
 
 }  // namespace
 
@@ -127,7 +128,8 @@ size_t Engine::Core::slots_per_chunk(const FeedStep& step) const {
       std::max<uint64_t>(1, source.blocks().bytes / std::max<uint64_t>(1, source.size()));
   const auto shares = static_cast<uint64_t>(options_.compute_threads) * 4;
   const uint64_t most = (step.tasks.size() + shares - 1) / shares;
-  return std::clamp<uint64_t>(kChunkBytes / mean, 1, std::max<uint64_t>(1, most));
+  const uint64_t bytes = only_copies_ ? kCopiedChunkBytes : kChunkBytes;
+  return std::clamp<uint64_t>(bytes / mean, 1, std::max<uint64_t>(1, most));
 }
 
 }  // namespace headrace

@@ -36,6 +36,7 @@ class Engine::Core {
 
   // Threads.  Each runs until closing_; an exception becomes the feed's error.
   void start_threads() HEADRACE_REQUIRES(mu_);
+  void settle_copies();
   void io_thread();
   void compute_thread();
 
@@ -83,6 +84,8 @@ class Engine::Core {
   EngineOptions options_;  // settled by the constructor
   const pid_t pid_;        // a forked child has none of the threads
   bool wants_key_ = false;
+  bool hands_over_ = false;   // some column is a list of values as they are stored
+  bool only_copies_ = false;  // all are, or keys and numbers
   std::shared_ptr<BufferPool> pool_;
   UnitCache units_;
 

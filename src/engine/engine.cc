@@ -58,6 +58,21 @@ Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> colu
       pool_(BufferPool::make(options.memory_budget_bytes / 2)) {
   options_.read_ahead_bytes = std::min(options_.read_ahead_bytes, options_.memory_budget_bytes / 4);
   for (const ColumnWork& c : columns_) wants_key_ = wants_key_ || c.is_key;
+  settle_copies();
+}
+
+// Which columns are values as they are stored, whose buffers can go into the batch uncopied.
+void Engine::Core::settle_copies() {
+  constexpr uint64_t kSmall = 64;  // a number: no work to speak of
+  only_copies_ = true;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    const ColumnSpec& spec = columns_[c].spec;
+    if (columns_[c].is_key || (spec.value.is_fixed() && spec.value.bytes() <= kSmall)) continue;
+    bool copies = spec.packing == Packing::kList && !spec.many;
+    for (const SourceWork& source : sources_) copies = copies && source.decoders[c]->copies();
+    hands_over_ = hands_over_ || copies;
+    only_copies_ = only_copies_ && copies;
+  }
 }
 
 Engine::Core::~Core() {

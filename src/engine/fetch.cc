@@ -41,15 +41,18 @@ void Engine::Core::drop(const ChunkPtr& chunk) {
 
 void Engine::Core::ask(const ChunkPtr& chunk) {
   const Stopwatch watch;
-  const Status asked = guard([&]() -> Status {
-    ask_index(*chunk);
-    chunk->gather.plan_reads({.runs = options_.read_runs}, &units_);
-    return {};
-  });
-  if (!asked.ok()) chunk->needs.assign(chunk->errand.count, asked);
   const uint64_t files = whole_files_.load(std::memory_order_relaxed);
   const uint64_t nominal =
       files > 0 ? whole_file_bytes_.load(std::memory_order_relaxed) / files : kNominalFile;
+  const Status asked = guard([&]() -> Status {
+    ask_index(*chunk);
+    chunk->gather.plan_reads({.runs = options_.read_runs,
+                              .pool = hands_over_ ? pool_.get() : nullptr,
+                              .nominal = nominal},
+                             &units_);
+    return {};
+  });
+  if (!asked.ok()) chunk->needs.assign(chunk->errand.count, asked);
   chunk->wanted_bytes = chunk->gather.bytes_to_read(nominal);
   read_.work(0, 0, watch.ns());
   MutexLock lock(mu_);
@@ -85,7 +88,7 @@ bool Engine::Core::may_grant(const Chunk& chunk) {
 
 void Engine::Core::submit(const ChunkPtr& chunk) {
   const Stopwatch watch;
-  std::vector<Range>& ranges = chunk->gather.ranges();
+  std::vector<ReadRange>& ranges = chunk->gather.ranges();
   const auto& units = chunk->gather.shared_units();
   chunk->pending.store(ranges.size() + units.size() + 1, std::memory_order_relaxed);
   for (const auto& unit : units) {
@@ -96,16 +99,16 @@ void Engine::Core::submit(const ChunkPtr& chunk) {
   }
   // Reads go to their stores in runs: almost always there is one store.
   chunk->reads.clear();
-  for (Range& range : ranges)
-    chunk->reads.push_back({range.path, range.offset, range.length, &range.bytes,
+  for (ReadRange& range : ranges)
+    chunk->reads.push_back({range.path, range.offset, range.length, &range.into(),
                             [this, chunk, &range](Status status) {
                               range.status = std::move(status);
                               if (range.length == kWholeFile && range.status.ok()) {
-                                whole_file_bytes_.fetch_add(range.bytes.size(),
+                                whole_file_bytes_.fetch_add(range.bytes().size(),
                                                             std::memory_order_relaxed);
                                 whole_files_.fetch_add(1, std::memory_order_relaxed);
                               }
-                              read_.work(1, range.bytes.size(), 0);
+                              read_.work(1, range.bytes().size(), 0);
                               arrived(chunk);
                             }});
   for (size_t first = 0; first < ranges.size();) {

@@ -23,8 +23,8 @@ size_t piece_of_value(std::span<const Piece> pieces, size_t v) {
 }  // namespace
 
 void Gather::clear() {
-  for (Range& range : ranges_)
-    if (range.bytes.capacity() > 0) spare_.push_back(std::move(range.bytes));
+  for (ReadRange& range : ranges_)
+    if (range.own.capacity() > 0) spare_.push_back(std::move(range.own));
   ranges_.clear();
   shared_.clear();
   requests_ = {};
@@ -69,14 +69,17 @@ bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, P
   return true;
 }
 
-void Gather::open_range(const Source& source, const Unit& unit) {
-  Range& range = ranges_.emplace_back();
+void Gather::open_range(const Source& source, const Unit& unit, const GatherOptions& options) {
+  ReadRange& range = ranges_.emplace_back();
   range.source = &source;
   range.path = source.file_path(unit.file);
   range.offset = unit.offset;
   range.length = unit.stored_bytes;
-  if (!spare_.empty()) {
-    range.bytes = std::move(spare_.back());
+  if (options.pool != nullptr) {
+    range.shared =
+        options.pool->take(unit.stored_bytes == kWholeFile ? options.nominal : unit.stored_bytes);
+  } else if (!spare_.empty()) {
+    range.own = std::move(spare_.back());
     spare_.pop_back();
   }
 }
@@ -109,7 +112,7 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
   });
   const Want* last = nullptr;
   for (const Want& w : wants) {
-    Range* range = ranges_.empty() ? nullptr : &ranges_.back();
+    ReadRange* range = ranges_.empty() ? nullptr : &ranges_.back();
     const bool near = last != nullptr && last->source == w.source &&
                       last->unit->file == w.unit->file && w.unit->stored_bytes != kWholeFile &&
                       range->length != kWholeFile &&
@@ -120,8 +123,9 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
       range->length =
           std::max(range->length, w.unit->offset + w.unit->stored_bytes - range->offset);
     } else if (!same) {
-      open_range(*w.source, *w.unit);
+      open_range(*w.source, *w.unit, options);
     }
+    ++ranges_.back().values;
     w.place->range = static_cast<uint32_t>(ranges_.size() - 1);
     w.place->begin = w.unit->offset - ranges_.back().offset;
     last = &w;
@@ -130,7 +134,7 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
 
 uint64_t Gather::bytes_to_read(uint64_t nominal) const {
   uint64_t sum = 0;
-  for (const Range& r : ranges_) sum += r.length == kWholeFile ? nominal : r.length;
+  for (const ReadRange& r : ranges_) sum += r.length == kWholeFile ? nominal : r.length;
   return sum;
 }
 
@@ -156,9 +160,11 @@ Result<Bytes> Gather::opened(const Entry& entry, const Piece& piece) const {
   const Status& status =
       place.is_shared ? shared_[place.range]->status : ranges_[place.range].status;
   if (!status.ok()) return status;
-  const Bytes all =
-      place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range].bytes.bytes();
-  return place.length == kWholeFile ? all : all.subspan(place.begin, place.length);
+  const Bytes all = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range].bytes();
+  if (place.length == kWholeFile) return all;
+  if (place.begin > all.size() || place.length > all.size() - place.begin)
+    return corrupt("the index points past the end of its unit");
+  return all.subspan(place.begin, place.length);
 }
 
 Result<Bytes> Gather::piece_bytes(const Entry& entry, const Piece& piece) const {
@@ -203,6 +209,21 @@ Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
     joined_.insert(joined_.end(), bytes.begin(), bytes.end());
   }
   return Bytes(joined_);
+}
+
+SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
+  const Entry& entry = requests_[i];
+  const auto pieces = std::span(entry.request.pieces)
+                          .first(entry.request.first_piece[field + 1])
+                          .subspan(entry.request.first_piece[field]);
+  const size_t begin = piece_of_value(pieces, v);
+  const Piece& piece = pieces[begin];
+  const bool alone = begin + 1 == pieces.size() || !pieces[begin + 1].continues;
+  if (!alone || piece.unit == kInlineUnit || entry.places[piece.unit].is_shared) return nullptr;
+  ReadRange& range = ranges_[entry.places[piece.unit].range];
+  if (!range.shared || range.values != 1 || !range.status.ok() || piece.begin != 0) return nullptr;
+  if (piece.length != kWholeFile && piece.length != range.shared->size()) return nullptr;
+  return std::move(range.shared);
 }
 
 Status Gather::locate(Status status, size_t i, size_t field, size_t v) const {

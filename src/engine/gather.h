@@ -14,25 +14,33 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "batch/buffer_pool.h"
 #include "engine/unit_cache.h"
 #include "index/source.h"
 
 namespace headrace {
 
 // One read of one file; may serve several units that lie near each other.
-struct Range {
+struct ReadRange {
   const Source* source = nullptr;
   std::string path;
   uint64_t offset = 0;
   uint64_t length = 0;
-  Buffer bytes;
+  Buffer own;           // kept for the next range
+  SharedBuffer shared;  // or, where values may be handed over, from a pool
+  uint32_t values = 0;  // units that lie in it
   Status status;
+
+  Buffer& into() { return shared ? *shared : own; }
+  Bytes bytes() const { return shared ? shared->bytes() : own.bytes(); }
 };
 
 struct GatherOptions {
   uint64_t gap_bytes = 16 << 10;  // two extents nearer than this become one read
   uint64_t most_bytes = 8 << 20;  // and no merged read is longer than this
   bool runs = false;              // read the whole block a sample lies in, and share it
+  BufferPool* pool = nullptr;     // memory for ranges that may be handed over; null: none will be
+  uint64_t nominal = 0;           // a file of unknown size has about so much
 };
 
 // One thread at a time.  Cleared and refilled: keeps its memory.
@@ -48,7 +56,7 @@ class Gather {
   // from `units` instead, where there is one.
   void plan_reads(const GatherOptions& options, UnitCache* units);
 
-  std::vector<Range>& ranges() { return ranges_; }
+  std::vector<ReadRange>& ranges() { return ranges_; }
   // Whole units that these samples need, each once; pinned until clear().
   const std::vector<std::shared_ptr<SharedUnit>>& shared_units() const { return shared_; }
   // Bytes the private ranges will hold; whole files count `nominal` each.
@@ -60,6 +68,9 @@ class Gather {
   // Value v of field f of the i-th added sample, until the next call.  The read's failure,
   // where it failed.
   Result<Bytes> value(size_t i, size_t field, size_t v = 0);
+  // The buffer whose whole contents value v is, if nobody else needs it: it is handed over, and
+  // value() must not be called for it again.  Else null.
+  SharedBuffer take(size_t i, size_t field, size_t v = 0);
   // Whether the value lies in memory that the next value() uses again.
   bool is_joined(Bytes value) const { return !value.empty() && value.data() == joined_.data(); }
   const std::string& key(size_t i) const { return requests_[i].request.key; }
@@ -89,11 +100,11 @@ class Gather {
   Result<Bytes> assembled(const Entry& entry, size_t field);
   uint32_t share(const Source& source, const Unit& unit, UnitCache& units);
   bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
-  void open_range(const Source& source, const Unit& unit);
+  void open_range(const Source& source, const Unit& unit, const GatherOptions& options);
 
   std::vector<Entry> entries_;  // memory kept over clear()
   std::span<Entry> requests_;   // those in use
-  std::vector<Range> ranges_;
+  std::vector<ReadRange> ranges_;
   std::vector<std::shared_ptr<SharedUnit>> shared_;
   std::vector<Buffer> spare_;      // buffers of earlier ranges
   std::vector<std::byte> joined_;  // a value that came in pieces

@@ -35,6 +35,16 @@ Status decode_values(const ValueWork& work, const Source& source, Gather& gather
         fmt::format("the sample has {} values of field '{}' and one is wanted; say many=True to "
                     "get them as a list",
                     count, name));
+  if (work.decoder.copies() && work.spec.packing == Packing::kList) {
+    HEADRACE_ASSIGN(const Bytes value, gather.value(i, c));
+    if (Status s = work.decoder.check(value); !s.ok())
+      return gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), i, c);
+    if (SharedBuffer whole = gather.take(i, c)) {
+      bytes += whole->size();
+      column.adopt(slot, std::move(whole));
+      return {};
+    }
+  }
   ColumnSlot out(column, slot);
   return decode_one(work, gather, i, c, 0, draws, out, bytes);
 }

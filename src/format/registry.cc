@@ -51,6 +51,12 @@ Result<const Format*> guess_format(Bytes head, std::string_view path) {
     if (std::any_of(format->suffixes.begin(), format->suffixes.end(),
                     [&lower](std::string_view suffix) { return lower.ends_with(suffix); }))
       return format;
+  if (head.size() > 1 && as_text(head.first(2)) == "\x1f\x8b")
+    return unsupported(
+               "it is compressed as a whole with gzip, so that nothing in it can be read by "
+               "itself; "
+               "unpack it: gzip -d")
+        .in_file(path);
   return invalid(fmt::format("neither its bytes nor its name tell a format; known: {}",
                              known_formats()))
       .in_file(path);
