@@ -23,6 +23,7 @@ WRAPPED = {
     "zlib.h": re.compile(r"(codec/png(_test)?|base/zlib)\.cc"),
     "zstd.h": re.compile(r"base/zstd\.cc"),
     "lz4.h": re.compile(r"base/lz4\.cc"),
+    "blosc.h": re.compile(r"array/(blosc|filters_test)\.cc"),
     "lzma.h": re.compile(r"base/xz\.cc"),
     "webp/": re.compile(r"codec/(webp|encode_webp)\.cc"),
     "libdeflate.h": re.compile(r"base/inflate\.cc"),

@@ -13,11 +13,14 @@ import numpy as np
 
 from . import _core
 from .checks import path, whole
-from .errors import UsageError
-from .fields import Field
+from .errors import Unsupported, UsageError
+from .fields import ArrayField, Field
 from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+
+#: Of which fields say what a sample is.
+ARRAY_FORMATS = ("hdf5", "npy", "zarr")
 
 _told: set[str] = set()
 
@@ -57,6 +60,28 @@ def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory:
     for notice in source.notices:
         tell_once(notice)
     return source
+
+
+def open_data(
+    urls: list[str], fields: Mapping[str, Field] | None, index: Any = None, root: Any = None, in_memory: bool = False
+) -> tuple[_core.Source, Mapping[str, Field] | None]:
+    """The data, and the fields as they are to be asked of it: of files of arrays they say what a sample is."""
+    from .arrays_open import are_arrays, open_arrays
+
+    if not are_arrays(urls):
+        for name, field in fields.items() if isinstance(fields, Mapping) else ():
+            if isinstance(field, ArrayField) and (field.windows or len(field.variables) > 1):
+                said = ", ".join(field.windows) or "several names"
+                raise UsageError(
+                    f"field '{name}': {said} are for files of arrays (HDF5, NetCDF-4, Zarr, npy), which {urls[0]!r} is not"
+                )
+        return open_source(urls, index, root, in_memory), fields
+    if in_memory or index is not None or root is not None:
+        raise Unsupported("in_memory, index and root are not there for files of arrays")
+    source, fields = open_arrays(urls, fields)
+    for notice in source.notices:
+        tell_once(notice)
+    return source, fields
 
 
 def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> list[dict[str, Any]]:
@@ -124,9 +149,9 @@ class Dataset(Views):
         in_memory: bool = False,
         views: tuple[Any, ...] = (),
     ) -> None:
-        self._urls, self._fields, self._index, self._root, self._views = urls, fields, index, root, views
+        self._urls, self._given, self._index, self._root, self._views = urls, fields, index, root, views
         self._in_memory = in_memory
-        source = open_source(urls, index, root, in_memory)
+        source, self._fields = open_data(urls, fields, index, root, in_memory)
         for view in views:
             source = source.slice(*view) if isinstance(view, tuple) else source.view(view)
         self._attach(source)
@@ -141,7 +166,7 @@ class Dataset(Views):
         # Absolute: whoever unpickles it may stand in another folder.
         urls = [os.path.abspath(url) if "://" not in url else url for url in self._urls]
         index, root = (p if p is None else os.path.abspath(p) for p in (self._index, self._root))
-        return {"args": (urls, self._fields, index, root, self._in_memory, self._views)}
+        return {"args": (urls, self._given, index, root, self._in_memory, self._views)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         urls, fields, index, root, in_memory, views = state["args"]
@@ -176,6 +201,7 @@ class Dataset(Views):
     def _view(self, view: Any) -> Dataset:
         other = object.__new__(Dataset)
         other._urls, other._fields, other._index, other._root = self._urls, self._fields, self._index, self._root
+        other._given = self._given
         other._in_memory = self._in_memory
         other._views = (*self._views, view)
         other._attach(self._source.slice(*view) if isinstance(view, tuple) else self._source.view(view))

@@ -87,6 +87,11 @@ class Field:
 class ArrayField(Field):
     """Numbers: arrays and tokens."""
 
+    def __init__(self, what: str, field: str, **options: Any) -> None:
+        super().__init__(what, field, **options)
+        self.variables = [field]  # of a file of arrays
+        self.windows: dict[str, Any] = {}  # what a sample takes of them
+
     def normalize(self, mean: float | Sequence[float], std: float | Sequence[float]) -> ArrayField:
         """``(value - mean) / std`` as f32. One number each, or one for each of the last axis."""
         return self._step("normalize", mean=mean, std=std)
@@ -393,7 +398,48 @@ def _numbers(what: str, field: str, dtype: str | None, shape: int | Sequence[int
     return out
 
 
-def array(field: str, *, dtype: str | None = None, shape: int | Sequence[int] | None = None, many: bool = False) -> ArrayField:
+def _window_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Checked, without those that were not given."""
+    from .checks import whole
+
+    out: dict[str, Any] = {k: v for k, v in options.items() if v is not None and v is not False}
+    for name, least in (("window", 1), ("stride", 1), ("horizon", 1)):
+        if name in out:
+            out[name] = whole(out[name], name, least, 1 << 40)
+    if "along" in out and not isinstance(out["along"], str):
+        raise UsageError(f"along is the name of an axis, not {out['along']!r}")
+    if "patch" in out:
+        sizes = out["patch"] if isinstance(out["patch"], Sequence) else [out["patch"]]
+        out["patch"] = tuple(whole(n, "patch", 1, 1 << 40) for n in sizes)
+    if "periodic" in out:
+        names = [out["periodic"]] if isinstance(out["periodic"], str) else out["periodic"]
+        if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+            raise UsageError(f"periodic is the name of an axis or a list of names, not {out['periodic']!r}")
+        out["periodic"] = tuple(names)
+    if "sel" in out and not isinstance(out["sel"], dict):
+        raise UsageError(f"sel is a dict of axes and values, not {out['sel']!r}")
+    if out.get("tiled") not in (None, True):
+        raise UsageError(f"tiled is True or False, not {out['tiled']!r}")
+    if out.get("tiled") and "patch" not in out:
+        raise UsageError("tiled=True goes with patch=(…)")
+    return out
+
+
+def array(
+    field: str | Sequence[str],
+    *,
+    dtype: str | None = None,
+    shape: int | Sequence[int] | None = None,
+    many: bool = False,
+    along: str | None = None,
+    window: int | None = None,
+    stride: int | None = None,
+    horizon: int | None = None,
+    patch: int | Sequence[int] | None = None,
+    tiled: bool = False,
+    periodic: str | Sequence[str] | None = None,
+    sel: dict[str, Any] | None = None,
+) -> ArrayField:
     """An array: of a format that has arrays, a ``.npy`` file, a number, or bytes that hold elements.
 
     ``dtype``: "u8", "i8", … "u64", "i64", "f16", "bf16", "f32", "f64". Of bytes it says what they hold,
@@ -405,8 +451,24 @@ def array(field: str, *, dtype: str | None = None, shape: int | Sequence[int] | 
     of another shape is then an error, unless ``.list()``, ``.padded()`` or ``.ragged()`` is asked for.
 
     ``many``: a sample may have any number of values, none among them; each sample is a list of them.
+
+    Of files of arrays (HDF5, NetCDF-4, Zarr, npy; docs/arrays.md), a sample is a position ``along`` an axis, the first
+    unless given. ``window``: so many steps from there on; without it one, and no axis for it. ``horizon``: so many
+    steps after them, as ``NAME_target``. ``stride``: from one sample's position to the next one's. ``patch``: so much of
+    the last axes, from a place that is drawn; ``tiled``: side by side, each a sample. ``periodic``: the axes over whose
+    end a patch may go. ``sel``: ``{"level": [500, 850]}``, values of the coordinate, or indexes where there is none.
+    Several names: stacked on a new first axis.
     """
-    return _numbers("array", field, dtype, shape, many)
+    names = [field] if isinstance(field, str) else field
+    if not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):
+        raise UsageError(f"the name of a field in the data is a text like 'jpg', or a list of them, not {field!r}")
+    out = _numbers("array", ",".join(names), dtype, shape, many)
+    out.variables = list(names)
+    out.windows = _window_options(
+        {"along": along, "window": window, "stride": stride, "horizon": horizon, "patch": patch, "tiled": tiled}
+        | {"periodic": periodic, "sel": sel}
+    )
+    return out
 
 
 def tokens(field: str, *, dtype: str | None = None, shape: int | Sequence[int] | None = None, many: bool = False) -> ArrayField:

@@ -13,7 +13,7 @@ from typing import Any
 from . import _core, checks, ranks
 from .batch import STATE_VERSION, Batch, register_pytree
 from .blend import Blend
-from .dataset import Dataset, field_specs, finishes, open_source, parsed, tell_once, urls_of
+from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, tell_once, urls_of
 from .errors import UsageError
 from .fields import Field
 from .mix import Mix, mix_options
@@ -48,6 +48,15 @@ def _bad_samples(value: str | int) -> tuple[bool, int]:
     if isinstance(value, str):
         raise UsageError(f'bad_samples is "raise", "replace" (at most 1000 an epoch) or the most to replace, not {value!r}')
     return True, checks.whole(value, "bad_samples")
+
+
+def _as_they_are(fields: Any, source: Dataset) -> bool:
+    """Whether the fields are those of the data set as it was opened, and say nothing new of what a sample is."""
+    names = {name for name, _ in source.schema}
+    return isinstance(fields, Mapping) and all(
+        isinstance(f, Field) and (f.what == "key" or f.field in names) and not getattr(f, "windows", None)
+        for f in fields.values()
+    )
 
 
 class Loader:
@@ -182,8 +191,13 @@ class Loader:
         if isinstance(source, Blend):
             return source.sources(), source.weights(), source.epoch_samples, fields
         if isinstance(source, Dataset):
-            return [("", source._source)], [], 0, fields if fields is not None else source._fields
-        return [("", open_source(urls_of(source), index, root))], [], 0, fields
+            if fields is None or source.format not in ARRAY_FORMATS or _as_they_are(fields, source):
+                return [("", source._source)], [], 0, fields if fields is not None else source._fields
+            if source._views:
+                raise UsageError("fields say what a sample of arrays is: give them to hr.open(), before the view is made")
+            source = source._urls
+        opened, fields = open_data(urls_of(source), fields, index, root)
+        return [("", opened)], [], 0, fields
 
     # -- epochs ---------------------------------------------------------------------------------
 

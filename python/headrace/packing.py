@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _core
 from .checks import byte_count, path, real, whole
-from .dataset import Dataset, open_source, urls_of
+from .dataset import Dataset, open_data, urls_of
 from .errors import UsageError
 
 Progress = Callable[..., None]
@@ -147,7 +147,7 @@ def prepare(
         "memory": byte_count(memory, "memory"),
     }
     if split is None:
-        handle = source._source if isinstance(source, Dataset) else open_source(urls_of(source), None, root)
+        handle = source._source if isinstance(source, Dataset) else open_data(urls_of(source), None, None, root)[0]
         return Packing([Job("", handle, folder, options)])
     dataset, views = _parts(source, root, split, options["seed"], folder)
     jobs = [Job(name, view._source, str(Path(folder, name)), options) for name, view in views.items()]

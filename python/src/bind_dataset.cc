@@ -89,6 +89,7 @@ T wait_for(std::future<T> work, std::atomic<bool>& cancel) {
 
 // The data set read into memory.
 SourceHandle hold(const SourceHandle& from, const std::string& folder) {
+  if (!from.whole) check(unsupported("in_memory=True is not yet there for files of arrays"));
   std::atomic<bool> cancel{false};
   const HoldOptions options{folder, usable_memory_bytes() / 2, &cancel};
   auto work = std::async(std::launch::async, [&] { return hold_source(from.whole, options); });

@@ -6,6 +6,7 @@
 #include "map.h"
 
 namespace headrace::py {
+void bind_array_source(nanobind::module_& m);
 void bind_dataset(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
@@ -19,6 +20,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_arrays(m);
   headrace::py::bind_map(m);
   headrace::py::bind_dataset(m);
+  headrace::py::bind_array_source(m);
   headrace::py::bind_images(m);
   headrace::py::bind_loader(m);
   headrace::py::bind_parquet(m);

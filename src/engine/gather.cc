@@ -42,6 +42,8 @@ Status Gather::add(const Source& source, uint64_t sample, std::span<const uint32
   Entry& entry = next_entry();
   entry.source = &source;
   entry.sample = sample;
+  entry.fields.assign(fields.begin(), fields.end());
+  entry.draws = draws;
   entry.request.clear();
   entry.places.clear();
   return source.needs(sample, fields, draws, want_key, entry.request);
@@ -140,6 +142,7 @@ size_t Gather::values(size_t i, size_t field) const {
   const Entry& entry = requests_[i];
   const Request& r = entry.request;
   if (field + 1 >= r.first_piece.size()) return 0;
+  if (entry.source->assembles()) return 1;
   const auto pieces = std::span(r.pieces).subspan(r.first_piece[field],
                                                   r.first_piece[field + 1] - r.first_piece[field]);
   if (pieces.size() == 1 && pieces[0].length == kRow) {
@@ -173,8 +176,21 @@ Result<Bytes> Gather::piece_bytes(const Entry& entry, const Piece& piece) const 
   return from.first(piece.length);
 }
 
+Result<Bytes> Gather::assembled(const Entry& entry, size_t field) {
+  pieces_.clear();
+  for (uint32_t p = entry.request.first_piece[field]; p < entry.request.first_piece[field + 1];
+       ++p) {
+    HEADRACE_ASSIGN(const Bytes bytes, piece_bytes(entry, entry.request.pieces[p]));
+    pieces_.push_back(bytes);
+  }
+  HEADRACE_TRY(
+      entry.source->assemble(entry.sample, entry.fields[field], entry.draws, pieces_, joined_));
+  return Bytes(joined_);
+}
+
 Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
   const Entry& entry = requests_[i];
+  if (entry.source->assembles()) return assembled(entry, field);
   const auto pieces = std::span(entry.request.pieces)
                           .first(entry.request.first_piece[field + 1])
                           .subspan(entry.request.first_piece[field]);

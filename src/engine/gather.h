@@ -87,6 +87,8 @@ class Gather {
   struct Entry {
     const Source* source = nullptr;
     uint64_t sample = 0;
+    std::vector<uint32_t> fields;  // wanted, and the draws they were asked with: for assemble()
+    Key draws = Key(0);
     Request request;
     std::vector<Place> places;  // of each unit of the request
   };
@@ -95,6 +97,7 @@ class Gather {
   // All that was read of the unit, or the stretch of the range that it is.
   Result<Bytes> opened(const Entry& entry, const Piece& piece) const;
   Result<Bytes> piece_bytes(const Entry& entry, const Piece& piece) const;
+  Result<Bytes> assembled(const Entry& entry, size_t field);
   uint32_t share(const Source& source, const Unit& unit, UnitCache& units);
   bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
   void open_range(const Source& source, const Unit& unit, const GatherOptions& options);
@@ -105,6 +108,7 @@ class Gather {
   std::vector<std::shared_ptr<SharedUnit>> shared_;
   std::vector<Buffer> spare_;      // buffers of earlier ranges
   std::vector<std::byte> joined_;  // a value that came in pieces
+  std::vector<Bytes> pieces_;      // those of the value that is assembled
 };
 
 }  // namespace headrace

@@ -106,6 +106,17 @@ class Source {
     return internal("this source has no units to open");
   }
 
+  // True where a field's value is made of its pieces by assemble(): windows and patches of arrays.
+  // Then each field has one value, even where it needs no piece.
+  virtual bool assembles() const { return false; }
+  // Makes the value of one field of schema() from the pieces that needs() named for it, with the
+  // same draws.
+  virtual Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const Bytes> pieces,
+                          std::vector<std::byte>& value) const {
+    (void)sample, (void)field, (void)draws, (void)pieces, (void)value;
+    return internal("this source has no values to assemble");
+  }
+
   virtual const Store& store() const = 0;
   virtual std::string file_path(uint32_t file) const = 0;  // as store() opens it
   // For error texts; "" where there is none.

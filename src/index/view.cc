@@ -49,6 +49,11 @@ class View final : public Source {
   Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     return base_->open_unit(unit, stored, decoded);
   }
+  bool assembles() const override { return base_->assembles(); }
+  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const Bytes> pieces,
+                  std::vector<std::byte>& value) const override {
+    return base_->assemble(samples_[sample], field, draws, pieces, value);
+  }
   const Store& store() const override { return base_->store(); }
   std::string file_path(uint32_t file) const override { return base_->file_path(file); }
   std::string key(uint64_t sample) const override {

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of files as the engine takes them: where chunks lie and what was done to them. Reads no data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .errors import DataError, Unsupported, UsageError
+
+WHOLE_FILE = (1 << 64) - 1
+
+#: A grid above this is a damaged file or one that should not be read chunk by chunk.
+MOST_CHUNKS = 1 << 27
+
+
+@dataclass
+class Stored:
+    """One array of one file or folder. ``why``: it cannot be read, and that is the reason."""
+
+    name: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...] = ()
+    chunk: tuple[int, ...] = ()
+    dtype: str = ""
+    big_endian: bool = False
+    fortran: bool = False
+    fill: bytes = b""
+    filters: list[tuple[str, int]] = field(default_factory=list)
+    #: Rows of (file, filters left out, offset, stored bytes); 0 bytes where the chunk is not there.
+    places: Any = None
+    files: list[str] = field(default_factory=list)
+    scale: float = 1.0
+    offset: float = 0.0
+    missing: float | None = None
+    packed: bool = False
+    why: str = ""
+
+    def described(self, first_file: int) -> dict[str, Any]:
+        """For ``_core.open_arrays``; files count from ``first_file`` on."""
+        places = self.places
+        if first_file:
+            places = places.copy()
+            places[:, 0] += np.uint64(first_file)
+        out = {
+            k: getattr(self, k)
+            for k in ("name", "dtype", "big_endian", "fortran", "fill", "filters", "packed", "scale", "offset")
+        }
+        return {**out, "shape": list(self.shape), "chunk": list(self.chunk), "places": places, "missing": self.missing}
+
+    def unpack_by(self, attributes: Mapping[str, Any]) -> None:
+        """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers."""
+
+        def number(*names: str) -> float | None:
+            for name in names:
+                value = np.ravel(np.asarray(attributes[name])) if name in attributes else np.empty(0)
+                if value.size == 1 and value.dtype.kind in "iuf":
+                    return float(value[0])
+            return None
+
+        scale, offset = number("scale_factor"), number("add_offset")
+        missing = number("_FillValue", "missing_value")
+        floating = self.dtype in ("f32", "f64")
+        if scale is None and offset is None and not (floating and missing is not None):
+            return
+        if self.dtype == "f16":
+            return
+        self.packed, self.missing = True, missing
+        self.scale, self.offset = (1.0 if scale is None else scale), (0.0 if offset is None else offset)
+
+
+def number_type(dtype: Any) -> str:
+    """The engine's name of a NumPy type; "" where it has none."""
+    if dtype.kind == "b":
+        return "u8"
+    if dtype.kind in "iuf" and dtype.itemsize in (1, 2, 4, 8):
+        return {"i": "i", "u": "u", "f": "f"}[dtype.kind] + str(8 * dtype.itemsize)
+    return ""
+
+
+def is_big(dtype: Any) -> bool:
+    return dtype.byteorder == ">" or (dtype.byteorder == "=" and not np.little_endian)
+
+
+def grid_of(name: str, shape: Sequence[int], chunk: Sequence[int]) -> tuple[int, ...]:
+    if len(shape) != len(chunk) or any(c < 1 for c in chunk) or any(s < 0 for s in shape):
+        raise DataError(f"'{name}' says a shape of {tuple(shape)} in chunks of {tuple(chunk)}")
+    grid = tuple(-(-s // c) for s, c in zip(shape, chunk))
+    if math.prod(grid) > MOST_CHUNKS:
+        raise Unsupported(f"'{name}' lies in {math.prod(grid)} chunks; at most {MOST_CHUNKS} can be read")
+    return grid
+
+
+def no_places(count: int) -> Any:
+    return np.zeros((count, 4), np.uint64)
+
+
+def one_place(offset: int, stored: int) -> Any:
+    return np.array([[0, 0, offset, stored]], np.uint64)
+
+
+def choose_group(path: str, group: str, groups: Mapping[str, Any]) -> str:
+    """The group that is asked for, or the only one that holds arrays."""
+    if group:
+        group = group.strip("/")
+        if group not in groups:
+            raise UsageError(f"{path} has no group or array '{group}'; it has {listed(groups)}")
+        return group
+    if "" in groups or len(groups) == 1:
+        return "" if "" in groups else next(iter(groups))
+    if not groups:
+        raise UsageError(f"{path} holds no array")
+    raise UsageError(f"{path} has several groups: write {path}#GROUP with one of {listed(groups)}")
+
+
+def listed(names: Any) -> str:
+    names = [repr(n) if n else "'/'" for n in names]
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def npy_arrays(path: str) -> list[Stored]:
+    """The one array of a ``.npy`` file."""
+    from . import _core
+
+    d = _core.npy_file(path)
+    shape = tuple(d["shape"])
+    name = "data"
+    out = Stored(name, tuple(f"axis{i}" for i in range(len(shape))), shape, tuple(max(1, s) for s in shape), d["dtype"])
+    out.big_endian, out.fortran, out.files = d["big_endian"], d["fortran"], [path]
+    out.places = one_place(d["data"], d["bytes"]) if all(shape) else no_places(0)
+    return [out]

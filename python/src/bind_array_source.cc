@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files of arrays: headrace/arrays_*.py say where the chunks lie, as plain dicts.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "array/array_source.h"
+#include "base/crc32c.h"
+#include "base/npy.h"
+#include "convert.h"
+#include "errors.h"
+#include "format/expand.h"
+#include "handles.h"
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+// Rows of (file, filters left out, offset, stored bytes).
+using Places = nb::ndarray<const uint64_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+T get(nb::handle dict, const char* name) {
+  return nb::cast<T>(dict[name]);
+}
+
+FilterChain chain_of(nb::handle list) {
+  FilterChain chain;
+  for (const auto& [name, parameter] :
+       nb::cast<std::vector<std::pair<std::string, uint32_t>>>(list)) {
+    const std::optional<ChunkFilter> filter = chunk_filter_named(name);
+    if (!filter) check(unsupported(fmt::format("there is no filter '{}'", name)));
+    chain.push_back({*filter, parameter});
+  }
+  return chain;
+}
+
+std::shared_ptr<const Array> array_of(nb::handle d) {
+  auto out = std::make_shared<Array>();
+  out->name = get<std::string>(d, "name");
+  out->dtype = parse_dtype(get<std::string>(d, "dtype"));
+  out->big_endian = get<bool>(d, "big_endian");
+  out->fortran = get<bool>(d, "fortran");
+  out->shape = get<Extents>(d, "shape");
+  out->chunk = get<Extents>(d, "chunk");
+  const auto fill = get<nb::bytes>(d, "fill");
+  const Bytes bytes = as_bytes(std::string_view(fill.c_str(), fill.size()));
+  out->fill.assign(bytes.begin(), bytes.end());
+  out->filters = chain_of(d["filters"]);
+  const auto places = get<Places>(d, "places");
+  for (size_t i = 0; i < places.shape(0); ++i)
+    out->places.push_back({static_cast<uint32_t>(places(i, 0)), static_cast<uint32_t>(places(i, 1)),
+                           places(i, 2), places(i, 3)});
+  out->packed = get<bool>(d, "packed");
+  out->scale = get<double>(d, "scale");
+  out->offset = get<double>(d, "offset");
+  out->missing = get<std::optional<double>>(d, "missing");
+  return out;
+}
+
+ArrayField field_of(nb::handle d) {
+  ArrayField out{.name = get<std::string>(d, "name")};
+  out.variables = get<std::vector<uint32_t>>(d, "variables");
+  out.from = get<int64_t>(d, "from");
+  out.count = get<int64_t>(d, "count");
+  using Axis = std::tuple<std::vector<int64_t>, int64_t, bool>;
+  for (const auto& [indexes, patch, periodic] : get<std::vector<Axis>>(d, "axes"))
+    out.axes.push_back({indexes, patch, periodic});
+  return out;
+}
+
+ArrayDescription description_of(nb::handle d) {
+  ArrayDescription out;
+  out.files = get<std::vector<std::string>>(d, "files");
+  std::vector<std::shared_ptr<const Array>> arrays;
+  for (nb::handle a : d["arrays"]) arrays.push_back(array_of(a));
+  for (const auto& array : arrays)
+    for (const ChunkPlace& place : array->places)
+      if (place.stored != 0 && place.file >= out.files.size())
+        check(internal("a chunk in a file that is not listed"));
+  for (nb::handle v : d["variables"]) {
+    Variable variable{.name = get<std::string>(v, "name")};
+    variable.dims = get<std::vector<std::string>>(v, "dims");
+    for (const size_t n : get<std::vector<size_t>>(v, "segments"))
+      variable.segments.push_back(arrays.at(n));
+    variable.along = get<std::optional<size_t>>(v, "along");
+    out.variables.push_back(std::move(variable));
+  }
+  for (nb::handle f : d["fields"]) out.fields.push_back(field_of(f));
+  out.samples.starts = get<std::vector<int64_t>>(d, "starts");
+  out.samples.end = get<int64_t>(d, "end");
+  out.samples.stride = get<int64_t>(d, "stride");
+  out.samples.tiled = get<bool>(d, "tiled");
+  return out;
+}
+
+SourceHandle open_arrays(nb::handle d) {
+  SourceHandle out;
+  out.source = unwrap(make_array_source(description_of(d), local_store()));
+  out.format = get<std::string>(d, "format");
+  out.notices = get<std::vector<std::string>>(d, "notices");
+  return out;
+}
+
+// What array a .npy file holds and where it begins.
+nb::dict npy_file(const std::string& path) {
+  const auto store = local_store();
+  const FileInfo info = unwrap(store->stat(path));
+  Buffer head;
+  check(store->read_at(path, 0, std::min<uint64_t>(info.bytes, kNpyStart), head));
+  const auto named = [&path](const Status& s) { return s.in_file(path); };
+  const Result<uint64_t> bytes = npy_header_bytes(head.bytes());
+  if (!bytes.ok()) check(named(bytes.status()));
+  check(store->read_at(path, 0, std::min(info.bytes, bytes.value()), head));
+  const Result<NpyHeader> parsed = parse_npy(head.bytes(), info.bytes);
+  if (!parsed.ok()) check(named(parsed.status()));
+  const NpyHeader& header = parsed.value();
+  const std::optional<DType> dtype = header.type.dtype();
+  if (!dtype)
+    check(named(
+        unsupported(fmt::format("an array of type {}: numbers are wanted", header.type.descr))));
+  nb::dict out;
+  out["dtype"] = to_str(dtype_name(*dtype));
+  out["big_endian"] = header.type.big_endian;
+  out["fortran"] = header.fortran_order;
+  out["shape"] = nb::cast(header.shape);
+  out["data"] = header.data;
+  out["bytes"] = header.data_bytes();
+  return out;
+}
+
+}  // namespace
+
+void bind_array_source(nb::module_& m) {
+  m.def("open_arrays", &open_arrays);
+  m.def("npy_file", &npy_file);
+  m.def("crc32c", [](nb::bytes data) {
+    return crc32c(as_bytes(std::string_view(data.c_str(), data.size())));
+  });
+  m.def("expand_urls", [](const std::vector<std::string>& urls) {
+    nb::list out;
+    for (const std::string& url : unwrap(expand_urls(*local_store(), urls)))
+      out.append(to_str(url));
+    return out;
+  });
+}
+
+}  // namespace headrace::py

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "array/array_boxes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "array/unpack.h"
+
+namespace headrace {
+namespace {
+
+// Consecutive indexes of an axis, and where they go.
+struct Run {
+  size_t segment = 0;  // of the axis that segments lie along
+  int64_t begin = 0;
+  int64_t length = 0;
+  int64_t to = 0;
+};
+using Runs = std::vector<Run>;
+
+constexpr uint64_t kMostElements = uint64_t{1} << 47;
+
+const Array& first_array(const ArrayDescription& d, const ArrayField& field) {
+  return *d.variables[field.variables[0]].segments[0];
+}
+
+int64_t total_along(const Variable& variable) {
+  int64_t n = 0;
+  for (const auto& segment : variable.segments) n += segment->shape[*variable.along];
+  return n;
+}
+
+bool is_patched(const ArrayField& field) {
+  return std::any_of(field.axes.begin(), field.axes.end(),
+                     [](const AxisChoice& c) { return c.patch > 0; });
+}
+
+Runs runs_of_range(int64_t begin, int64_t length, int64_t extent, bool periodic) {
+  Runs runs;
+  for (int64_t done = 0; done < length;) {
+    const int64_t at = periodic ? (begin + done) % extent : begin + done;
+    const int64_t n = std::min(length - done, extent - at);
+    runs.push_back({0, at, n, done});
+    done += n;
+  }
+  return runs;
+}
+
+Runs runs_of_list(const std::vector<int64_t>& indexes) {
+  Runs runs;
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    if (!runs.empty() && indexes[i] == runs.back().begin + runs.back().length)
+      ++runs.back().length;
+    else
+      runs.push_back({0, indexes[i], 1, static_cast<int64_t>(i)});
+  }
+  return runs;
+}
+
+// Steps along the axis, which may lie in several files.
+Runs runs_along(const Variable& variable, int64_t begin, int64_t count) {
+  Runs runs;
+  int64_t first = 0;
+  for (size_t s = 0; s < variable.segments.size(); ++s) {
+    const int64_t extent = variable.segments[s]->shape[*variable.along];
+    const int64_t from = std::max(begin, first);
+    const int64_t to = std::min(begin + count, first + extent);
+    if (from < to) runs.push_back({s, from - first, to - from, from - begin});
+    first += extent;
+  }
+  return runs;
+}
+
+// Where the patch begins on each axis: drawn, or the tile's.
+Extents patch_begins(const ArrayField& field, const Array& array, const Extents& tiles,
+                     uint64_t tile, Key draws) {
+  Extents begins(field.axes.size(), 0);
+  size_t patched = 0;
+  for (size_t a = 0; a < field.axes.size(); ++a) {
+    const AxisChoice& choice = field.axes[a];
+    if (choice.patch <= 0) continue;
+    const int64_t room = choice.periodic ? array.shape[a] : array.shape[a] - choice.patch + 1;
+    if (tiles.empty()) {
+      Rng rng(draws.with("patch").with(uint64_t{patched}));
+      begins[a] = static_cast<int64_t>(rng.below(static_cast<uint64_t>(room)));
+    } else {
+      uint64_t number = tile;
+      for (size_t t = tiles.size() - 1; t > patched; --t) number /= static_cast<uint64_t>(tiles[t]);
+      const auto at = static_cast<int64_t>(number % static_cast<uint64_t>(tiles[patched]));
+      begins[a] = std::min(at * choice.patch, array.shape[a] - choice.patch);
+    }
+    ++patched;
+  }
+  return begins;
+}
+
+Runs runs_of_axis(const AxisChoice& choice, int64_t begin, int64_t extent) {
+  if (choice.patch > 0) return runs_of_range(begin, choice.patch, extent, choice.periodic);
+  if (!choice.indexes.empty()) return runs_of_list(choice.indexes);
+  return runs_of_range(0, extent, extent, false);
+}
+
+// Visits the boxes of one region of one array.
+class RegionVisitor {
+ public:
+  RegionVisitor(const Array& array, size_t variable,
+                const std::function<void(const ArrayBox&)>& visit)
+      : array_(array),
+        item_(size_of(array.dtype)),
+        strides_(dense_strides(array.chunk, item_, array.fortran)),
+        visit_(visit) {
+    box_.array = &array;
+    box_.variable = variable;
+  }
+
+  // `to` is where the region's first element goes.
+  void run(const Region& region, const Extents& to) {
+    for_each_chunk(region, array_.shape, array_.chunk, [&](uint64_t chunk, const Region& overlap) {
+      box_.place = &array_.places[chunk];
+      box_.is_missing = box_.place->stored == 0;
+      Extents inside(overlap.begin.size());
+      const Extents begin = chunk_begin(chunk, array_.shape, array_.chunk);
+      for (size_t a = 0; a < inside.size(); ++a) {
+        inside[a] = overlap.begin[a] - begin[a];
+        box_.to.resize(inside.size());
+        box_.to[a] = to[a] + overlap.begin[a] - region.begin[a];
+      }
+      box_.size = overlap.size;
+      box_.strides = strides_;
+      if (box_.is_missing || !array_.filters.empty())
+        whole_chunk(inside);
+      else
+        plain_stretches(inside, 0);
+    });
+  }
+
+ private:
+  uint64_t byte_at(const Extents& inside) const {
+    int64_t at = 0;
+    for (size_t a = 0; a < inside.size(); ++a) at += inside[a] * strides_[a];
+    return static_cast<uint64_t>(at);
+  }
+  uint64_t span_of(const Extents& size) const {
+    auto last = static_cast<int64_t>(item_);
+    for (size_t a = 0; a < size.size(); ++a) last += (size[a] - 1) * strides_[a];
+    return static_cast<uint64_t>(last);
+  }
+
+  void whole_chunk(const Extents& inside) {
+    box_.offset = box_.place->offset;
+    box_.stored = box_.place->stored;
+    box_.first_byte = byte_at(inside);
+    box_.span_bytes = span_of(box_.size);
+    visit_(box_);
+  }
+
+  // One stretch where most of what lies between is wanted; else cut along the slowest axis.
+  void plain_stretches(const Extents& inside, size_t depth) {
+    const uint64_t wanted = static_cast<uint64_t>(elements_in(box_.size)) * item_;
+    const uint64_t span = span_of(box_.size);
+    const size_t axes = box_.size.size();
+    if (span <= 2 * wanted || depth == axes) {
+      box_.offset = box_.place->offset + byte_at(inside);
+      box_.stored = span;
+      box_.first_byte = 0;
+      box_.span_bytes = span;
+      visit_(box_);
+      return;
+    }
+    const size_t axis = array_.fortran ? axes - 1 - depth : depth;
+    const Extents size = box_.size;
+    const Extents to = box_.to;
+    Extents at = inside;
+    for (int64_t i = 0; i < size[axis]; ++i) {
+      box_.size = size;
+      box_.size[axis] = 1;
+      box_.to = to;
+      box_.to[axis] = to[axis] + i;
+      at[axis] = inside[axis] + i;
+      plain_stretches(at, depth + 1);
+    }
+    box_.size = size;
+    box_.to = to;
+  }
+
+  const Array& array_;
+  const size_t item_;
+  const Extents strides_;
+  const std::function<void(const ArrayBox&)>& visit_;
+  ArrayBox box_;
+};
+
+// Every combination of one run of each axis.
+void visit_runs(const Variable& variable, const std::vector<Runs>& runs, size_t number,
+                const std::function<void(const ArrayBox&)>& visit) {
+  const size_t axes = runs.size();
+  if (std::any_of(runs.begin(), runs.end(), [](const Runs& r) { return r.empty(); })) return;
+  std::vector<size_t> at(axes, 0);
+  Region region{Extents(axes), Extents(axes)};
+  Extents to(axes);
+  while (true) {
+    for (size_t a = 0; a < axes; ++a) {
+      region.begin[a] = runs[a][at[a]].begin;
+      region.size[a] = runs[a][at[a]].length;
+      to[a] = runs[a][at[a]].to;
+    }
+    const size_t segment = variable.along ? runs[*variable.along][at[*variable.along]].segment : 0;
+    RegionVisitor(*variable.segments[segment], number, visit).run(region, to);
+    size_t a = axes;
+    while (a > 0 && at[a - 1] + 1 == runs[a - 1].size()) at[--a] = 0;
+    if (a == 0) return;
+    ++at[a - 1];
+  }
+}
+
+Status check_axis(const Variable& variable, const Array& array, const AxisChoice& choice,
+                  size_t axis) {
+  const int64_t extent = array.shape[axis];
+  const std::string name =
+      axis < variable.dims.size() ? variable.dims[axis] : fmt::format("axis {}", axis);
+  if (choice.patch > extent)
+    return invalid(fmt::format("a patch of {} does not fit into '{}', which has {}", choice.patch,
+                               name, extent));
+  for (const int64_t index : choice.indexes)
+    if (index < 0 || index >= extent)
+      return invalid(
+          fmt::format("there is no index {} on '{}', which has {}", index, name, extent));
+  return {};
+}
+
+// Numbers come from the file: everything that is computed from them stays far below 2^63.
+bool multiply(uint64_t& product, int64_t by) {
+  const auto factor = static_cast<uint64_t>(std::max<int64_t>(1, by));
+  if (product > kMostElements / factor) return false;
+  product *= factor;
+  return true;
+}
+
+Status check_array(const Array& array) {
+  const auto wrong = [&array](std::string_view what) {
+    return invalid(fmt::format("'{}' says a shape of [{}] in chunks of [{}]: {}", array.name,
+                               fmt::join(array.shape, ","), fmt::join(array.chunk, ","), what));
+  };
+  uint64_t chunks = 1;
+  uint64_t elements = 1;
+  uint64_t in_chunk = 1;
+  if (array.chunk.size() != array.shape.size()) return wrong("ranks differ");
+  for (size_t a = 0; a < array.shape.size(); ++a) {
+    if (array.chunk[a] < 1 || array.shape[a] < 0) return wrong("an extent is negative");
+    if (!multiply(elements, array.shape[a]) || !multiply(in_chunk, array.chunk[a]))
+      return wrong("too many elements");
+    chunks *= static_cast<uint64_t>((array.shape[a] + array.chunk[a] - 1) / array.chunk[a]);
+  }
+  if (array.places.size() != chunks) return internal("places do not fit the grid of chunks");
+  if (!array.fill.empty() && array.fill.size() != size_of(array.dtype))
+    return internal("a fill value of another size than an element");
+  if (array.packed && (array.dtype == DType::kF16 || array.dtype == DType::kBF16))
+    return unsupported(fmt::format("'{}': packed {}", array.name, dtype_name(array.dtype)));
+  return check_chain(array.filters);
+}
+
+Status check_segment(const Variable& variable, const Array& like, const Array& array) {
+  const bool same = array.dtype == like.dtype && array.shape.size() == like.shape.size() &&
+                    array.packed == like.packed && array.big_endian == like.big_endian &&
+                    array.scale == like.scale && array.offset == like.offset &&
+                    array.missing == like.missing;
+  bool fits = same;
+  for (size_t a = 0; fits && a < like.shape.size(); ++a)
+    fits = a == variable.along || array.shape[a] == like.shape[a];
+  if (!fits)
+    return invalid(fmt::format(
+        "'{}' is {}[{}] in one file and {}[{}] in another (or is packed in another way): files "
+        "along one axis must be alike",
+        variable.name, dtype_name(like.dtype), fmt::join(like.shape, ","), dtype_name(array.dtype),
+        fmt::join(array.shape, ",")));
+  return check_array(array);
+}
+
+}  // namespace
+
+Bytes fill_of(const Array& array) {
+  static constexpr std::byte kZeros[8] = {};
+  return array.fill.empty() ? Bytes(kZeros).first(size_of(array.dtype)) : Bytes(array.fill);
+}
+
+Extents region_shape(const ArrayDescription& d, const ArrayField& field) {
+  const Variable& variable = d.variables[field.variables[0]];
+  const Array& array = *variable.segments[0];
+  Extents shape;
+  for (size_t a = 0; a < array.shape.size(); ++a) {
+    const AxisChoice& choice = field.axes[a];
+    if (variable.along && a == *variable.along)
+      shape.push_back(std::max<int64_t>(1, field.count));
+    else if (choice.patch > 0)
+      shape.push_back(choice.patch);
+    else
+      shape.push_back(choice.indexes.empty() ? array.shape[a]
+                                             : static_cast<int64_t>(choice.indexes.size()));
+  }
+  return shape;
+}
+
+Field schema_of(const ArrayDescription& d, const ArrayField& field) {
+  const Variable& variable = d.variables[field.variables[0]];
+  const Array& array = *variable.segments[0];
+  Field out{.name = field.name, .kind = Kind::kArray};
+  out.dtype = array.packed ? unpacked_dtype(array.dtype) : array.dtype;
+  if (field.variables.size() > 1) out.shape.push_back(static_cast<int64_t>(field.variables.size()));
+  const Extents shape = region_shape(d, field);
+  for (size_t a = 0; a < shape.size(); ++a)
+    if (!(variable.along && a == *variable.along && field.count == 0))
+      out.shape.push_back(shape[a]);
+  return out;
+}
+
+Status check_field(const ArrayDescription& d, const ArrayField& field) {
+  if (field.variables.empty()) return invalid("no variable is named");
+  const Array& like = first_array(d, field);
+  const Variable& lead = d.variables[field.variables[0]];
+  for (const uint32_t v : field.variables) {
+    if (v >= d.variables.size()) return internal("no such variable");
+    const Variable& variable = d.variables[v];
+    if (variable.segments.empty()) return internal("a variable without arrays");
+    for (const auto& array : variable.segments)
+      HEADRACE_TRY(check_segment(variable, *variable.segments[0], *array));
+    const Array& array = *variable.segments[0];
+    if (array.shape != like.shape || array.dtype != like.dtype || variable.along != lead.along ||
+        array.packed != like.packed || array.big_endian != like.big_endian)
+      return invalid(
+          fmt::format("'{}' is {}[{}], '{}' is {}[{}]: variables of one field must be alike",
+                      lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","), variable.name,
+                      dtype_name(array.dtype), fmt::join(array.shape, ",")));
+  }
+  if (field.axes.size() != like.shape.size()) return internal("a choice for every axis is wanted");
+  if (field.count < 0) return invalid(fmt::format("a window of {} steps", field.count));
+  for (size_t a = 0; a < field.axes.size(); ++a)
+    if (!(lead.along && a == *lead.along)) HEADRACE_TRY(check_axis(lead, like, field.axes[a], a));
+  return {};
+}
+
+Status check_positions(const ArrayDescription& d) {
+  const ArraySamples& s = d.samples;
+  int64_t first = 0;
+  int64_t last = s.end - 1;
+  if (!s.starts.empty()) {
+    first = *std::min_element(s.starts.begin(), s.starts.end());
+    last = *std::max_element(s.starts.begin(), s.starts.end());
+  }
+  if (last < first) return invalid("the axis is shorter than the window: there is no sample");
+  for (const ArrayField& field : d.fields)
+    for (const uint32_t v : field.variables) {
+      const Variable& variable = d.variables[v];
+      if (!variable.along) continue;
+      const int64_t total = total_along(variable);
+      const int64_t end = last + field.from + std::max<int64_t>(1, field.count);
+      if (first + field.from < 0 || end > total)
+        return invalid(fmt::format(
+            "field '{}': a sample wants the steps {} to {} of '{}', which has {} along its axis",
+            field.name, first + field.from, end - 1, variable.name, total));
+    }
+  return {};
+}
+
+Result<Extents> count_tiles(const ArrayDescription& d) {
+  Extents tiles;
+  if (!d.samples.tiled) return tiles;
+  const ArrayField* lead = nullptr;
+  for (const ArrayField& field : d.fields) {
+    if (!is_patched(field)) continue;
+    Extents mine;
+    const Array& array = first_array(d, field);
+    for (size_t a = 0; a < field.axes.size(); ++a)
+      if (field.axes[a].patch > 0)
+        mine.push_back((array.shape[a] + field.axes[a].patch - 1) / field.axes[a].patch);
+    if (lead != nullptr && mine != tiles)
+      return invalid(fmt::format("fields '{}' and '{}' are cut into different numbers of tiles",
+                                 lead->name, field.name));
+    tiles = mine;
+    lead = &field;
+  }
+  return tiles;
+}
+
+Hash128 fingerprint_of(const ArrayDescription& d) {
+  Hasher hasher;
+  hasher.add("arrays");
+  const auto numbers = [&hasher](const auto& list) {
+    hasher.add(uint64_t{list.size()});
+    for (const int64_t n : list) hasher.add(static_cast<uint64_t>(n));
+  };
+  for (const Variable& variable : d.variables) {
+    hasher.add(variable.name).add(uint64_t{variable.segments.size()});
+    for (const auto& array : variable.segments) {
+      hasher.add(dtype_name(array->dtype));
+      numbers(array->shape);
+      numbers(array->chunk);
+    }
+  }
+  for (const ArrayField& field : d.fields) {
+    hasher.add(field.name).add(static_cast<uint64_t>(field.from));
+    hasher.add(static_cast<uint64_t>(field.count));
+    numbers(std::vector<int64_t>(field.variables.begin(), field.variables.end()));
+    for (const AxisChoice& choice : field.axes) {
+      numbers(choice.indexes);
+      hasher.add(static_cast<uint64_t>(choice.patch)).add(uint64_t{choice.periodic});
+    }
+  }
+  numbers(d.samples.starts);
+  hasher.add(static_cast<uint64_t>(d.samples.end)).add(static_cast<uint64_t>(d.samples.stride));
+  return hasher.add(uint64_t{d.samples.tiled}).finish();
+}
+
+void visit_boxes(const ArrayDescription& d, const ArrayField& field, int64_t position,
+                 const Extents& tiles, uint64_t tile, Key draws,
+                 const std::function<void(const ArrayBox&)>& visit) {
+  const Array& like = first_array(d, field);
+  const Extents begins = patch_begins(field, like, tiles, tile, draws);
+  for (size_t v = 0; v < field.variables.size(); ++v) {
+    const Variable& variable = d.variables[field.variables[v]];
+    std::vector<Runs> runs;
+    for (size_t a = 0; a < like.shape.size(); ++a)
+      runs.push_back(
+          variable.along && a == *variable.along
+              ? runs_along(variable, position + field.from, std::max<int64_t>(1, field.count))
+              : runs_of_axis(field.axes[a], begins[a], like.shape[a]));
+    visit_runs(variable, runs, v, visit);
+  }
+}
+
+}  // namespace headrace

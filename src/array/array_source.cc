@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "array/array_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "array/array_boxes.h"
+#include "array/unpack.h"
+#include "index/part.h"
+
+namespace headrace {
+namespace {
+
+// Immutable, hence thread-safe.
+class ArraySource final : public Source {
+ public:
+  ArraySource(ArrayDescription d, std::shared_ptr<const Store> store)
+      : d_(std::move(d)), store_(std::move(store)) {}
+
+  Status settle() {
+    for (const ArrayField& field : d_.fields) {
+      if (Status s = check_field(d_, field); !s.ok())
+        return s.with(fmt::format("field '{}'", field.name));
+      schema_.push_back(schema_of(d_, field));
+    }
+    HEADRACE_ASSIGN(tiles_, count_tiles(d_));
+    HEADRACE_TRY(check_positions(d_));
+    find_chains();
+    cut_blocks();
+    return {};
+  }
+
+  const Schema& schema() const override { return schema_; }
+  uint64_t size() const override { return positions() * tile_count(); }
+  const Blocks& blocks() const override { return blocks_; }
+  Hash128 fingerprint() const override { return fingerprint_of(d_); }
+
+  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
+               Request& out) const override {
+    out.clear();
+    if (sample >= size()) return invalid(fmt::format("sample {} of {}", sample, size()));
+    if (want_key) out.key = key(sample);
+    for (const uint32_t f : fields) {
+      if (f >= d_.fields.size()) return internal("no such field");
+      boxes_of(sample, d_.fields[f], draws, [&](const ArrayBox& box) {
+        if (box.is_missing) return;
+        out.pieces.push_back({add_unit(unit_of(box), out), 0, kWholeFile});
+      });
+      out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
+    }
+    return {};
+  }
+
+  bool assembles() const override { return true; }
+
+  Status assemble(uint64_t sample, uint32_t f, Key draws, std::span<const Bytes> pieces,
+                  std::vector<std::byte>& value) const override {
+    const ArrayField& field = d_.fields[f];
+    const Array& like = *d_.variables[field.variables[0]].segments[0];
+    const size_t item = size_of(like.dtype);
+    const Extents shape = region_shape(d_, field);
+    const auto one = static_cast<size_t>(elements_in(shape)) * item;
+    std::vector<std::byte>& raw = like.packed ? scratch() : value;
+    raw.resize(one * field.variables.size());
+    const Extents strides = dense_strides(shape, item);
+    size_t next = 0;
+    Status status;
+    boxes_of(sample, field, draws, [&](const ArrayBox& box) {
+      Strided to{raw.data() + box.variable * one, strides};
+      for (size_t a = 0; a < shape.size(); ++a) to.at += box.to[a] * strides[a];
+      if (box.is_missing) return fill_box(fill_of(*box.array), to, box.size);
+      const Bytes piece = pieces[next++];
+      if (piece.size() < box.first_byte + box.span_bytes) {
+        if (status.ok()) status = corrupt("a chunk is shorter than its shape says");
+        return;
+      }
+      copy_box({piece.data() + box.first_byte, box.strides}, to, box.size, item);
+    });
+    HEADRACE_TRY(status);
+    if (like.big_endian) swap_bytes(raw, item);
+    if (!like.packed) return {};
+    // Each variable has its own scale.
+    const size_t unpacked = one / item * size_of(unpacked_dtype(like.dtype));
+    value.resize(unpacked * field.variables.size());
+    for (size_t v = 0; v < field.variables.size(); ++v)
+      unpack_numbers(*d_.variables[field.variables[v]].segments[0],
+                     Bytes(raw).subspan(v * one, one),
+                     MutableBytes(value).subspan(v * unpacked, unpacked));
+    return {};
+  }
+
+  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    if (unit.opening == 0 || unit.opening > chains_.size())
+      return internal("no such chain of filters");
+    const Chain& chain = chains_[unit.opening - 1];
+    return undo_filters(chain.filters, chain.skipped, stored, unit.decoded_bytes, decoded);
+  }
+
+  const Store& store() const override { return *store_; }
+  std::string file_path(uint32_t file) const override { return d_.files[file]; }
+  std::string key(uint64_t sample) const override {
+    if (sample >= size()) return {};
+    const int64_t at = position(sample / tile_count());
+    return tile_count() == 1 ? fmt::format("{}", at)
+                             : fmt::format("{}/{}", at, sample % tile_count());
+  }
+
+ private:
+  struct Chain {
+    FilterChain filters;
+    uint32_t skipped = 0;
+    bool operator==(const Chain&) const = default;
+  };
+
+  static std::vector<std::byte>& scratch() {
+    thread_local std::vector<std::byte> bytes;
+    return bytes;
+  }
+
+  uint64_t positions() const {
+    const ArraySamples& s = d_.samples;
+    if (!s.starts.empty()) return s.starts.size();
+    return s.end <= 0 ? 0 : static_cast<uint64_t>((s.end - 1) / s.stride + 1);
+  }
+  int64_t position(uint64_t number) const {
+    const ArraySamples& s = d_.samples;
+    return s.starts.empty() ? static_cast<int64_t>(number) * s.stride : s.starts[number];
+  }
+  uint64_t tile_count() const {
+    return tiles_.empty() ? 1 : static_cast<uint64_t>(elements_in(tiles_));
+  }
+
+  void boxes_of(uint64_t sample, const ArrayField& field, Key draws,
+                const std::function<void(const ArrayBox&)>& visit) const {
+    const uint64_t tiles = tile_count();
+    visit_boxes(d_, field, position(sample / tiles), tiles_, sample % tiles, draws, visit);
+  }
+
+  // Only chunks that open as a whole are looked for: fields share them.
+  static uint32_t add_unit(const Unit& unit, Request& out) {
+    if (unit.opening != 0) {
+      const auto known = std::find(out.units.begin(), out.units.end(), unit);
+      if (known != out.units.end()) return static_cast<uint32_t>(known - out.units.begin());
+    }
+    out.units.push_back(unit);
+    return static_cast<uint32_t>(out.units.size() - 1);
+  }
+
+  Unit unit_of(const ArrayBox& box) const {
+    Unit unit{.file = box.place->file, .offset = box.offset, .stored_bytes = box.stored};
+    unit.decoded_bytes = box.stored;
+    if (box.array->filters.empty()) return unit;
+    unit.opening = opening_of(*box.array, box.place->skipped);
+    unit.decoded_bytes =
+        static_cast<uint64_t>(elements_in(box.array->chunk)) * size_of(box.array->dtype);
+    return unit;
+  }
+
+  uint32_t opening_of(const Array& array, uint32_t skipped) const {
+    const auto it = std::find(chains_.begin(), chains_.end(), Chain{array.filters, skipped});
+    return static_cast<uint32_t>(it - chains_.begin()) + 1;
+  }
+
+  void find_chains() {
+    const auto note = [this](Chain chain) {
+      if (std::find(chains_.begin(), chains_.end(), chain) == chains_.end())
+        chains_.push_back(std::move(chain));
+    };
+    for (const Variable& variable : d_.variables)
+      for (const auto& array : variable.segments) {
+        if (array->filters.empty()) continue;
+        note({array->filters, 0});
+        for (const ChunkPlace& place : array->places)
+          if (place.skipped != 0) note({array->filters, place.skipped});
+      }
+  }
+
+  // Blocks end where chunks end along the axis, so that a pool opens each chunk once.
+  void cut_blocks() {
+    uint64_t bytes = 0;  // that one more position brings
+    int64_t chunk = 1;
+    for (const ArrayField& field : d_.fields)
+      for (const uint32_t v : field.variables) {
+        const Variable& variable = d_.variables[v];
+        if (!variable.along) continue;
+        const Array& array = *variable.segments[0];
+        chunk = std::max(chunk, array.chunk[*variable.along]);
+        bytes += static_cast<uint64_t>(elements_in(array.shape)) * size_of(array.dtype) /
+                 static_cast<uint64_t>(std::max<int64_t>(1, array.shape[*variable.along]));
+      }
+    const auto stride = static_cast<uint64_t>(std::max<int64_t>(1, d_.samples.stride));
+    const uint64_t by_chunk = std::max<uint64_t>(1, static_cast<uint64_t>(chunk) / stride);
+    const uint64_t position_bytes = std::max<uint64_t>(1, bytes) * stride;
+    const uint64_t whole = std::max<uint64_t>(1, kBlockBytes / (by_chunk * position_bytes));
+    const uint64_t in_block =
+        std::clamp<uint64_t>(by_chunk * whole * tile_count(), 1, kMaxBlockSamples);
+    for (uint64_t at = 0; at < size(); at += in_block)
+      blocks_.samples.push_back(static_cast<uint32_t>(std::min(in_block, size() - at)));
+    blocks_.bytes = positions() * position_bytes;
+    blocks_.shared = !chains_.empty();
+  }
+
+  const ArrayDescription d_;
+  const std::shared_ptr<const Store> store_;
+  Schema schema_;
+  Extents tiles_;  // how many patches stand side by side on each patched axis; empty: one
+  Blocks blocks_;
+  std::vector<Chain> chains_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Source>> make_array_source(ArrayDescription description,
+                                                        std::shared_ptr<const Store> store) {
+  if (description.fields.empty()) return invalid("no field is asked for");
+  if (description.samples.stride < 1) return invalid("stride must be at least 1");
+  auto source = std::make_shared<ArraySource>(std::move(description), std::move(store));
+  HEADRACE_TRY(source->settle());
+  return std::shared_ptr<const Source>(std::move(source));
+}
+
+}  // namespace headrace

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ArraySource: arrays in chunks, as samples.  A sample is a position along one axis (time), or
+// a tile; a field is a window of one or several arrays around it: some steps along the axis, all
+// or some or a patch of the other axes.
+//
+//   field "t2m", from 0, count 4, patch 128×128      chunks of the file
+//   position 17, tile 3  ──►  region [17..21) × [128..256) × [0..128)  ──►  units, boxes of them
+//
+// needs() names the chunks, assemble() copies the boxes.  Chunks are units: each is read and
+// opened once while it is wanted.  Random patches draw from the sample's key, alike for all fields.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "array/filters.h"
+#include "array/region.h"
+#include "index/source.h"
+
+namespace headrace {
+
+// Where a chunk lies.
+struct ChunkPlace {
+  uint32_t file = 0;
+  uint32_t skipped = 0;  // filters that were left out
+  uint64_t offset = 0;
+  uint64_t stored = 0;  // kWholeFile: all of the file; 0: there is none, its elements are the fill
+};
+
+// One array of one file (or folder).  Immutable once made.
+struct Array {
+  std::string name;
+  DType dtype = DType::kF32;  // of the stored elements
+  bool big_endian = false;
+  bool fortran = false;  // within a chunk, first axis fastest
+  Extents shape;
+  Extents chunk;                   // of the same rank
+  std::vector<std::byte> fill;     // one element, as stored; empty: zeros
+  FilterChain filters;             // empty: chunks lie plain, and are read in part
+  std::vector<ChunkPlace> places;  // of the grid, last axis fastest
+  // value = stored * scale + offset, NaN where the stored equals `missing`: NetCDF's packing.
+  bool packed = false;
+  double scale = 1;
+  double offset = 0;
+  std::optional<double> missing;
+};
+
+// Arrays of the same name in several files, one after the other along the axis.
+struct Variable {
+  std::string name;
+  std::vector<std::string> dims;
+  std::vector<std::shared_ptr<const Array>> segments;
+  std::optional<size_t> along;  // the axis that segments and positions run along
+};
+
+// What of an axis other than the positions'.
+struct AxisChoice {
+  std::vector<int64_t> indexes;  // these; empty: all, or a patch
+  int64_t patch = 0;             // > 0: so many, from a drawn or tiled place on
+  bool periodic = false;         // patches may go over the end and on at the beginning
+};
+
+struct ArrayField {
+  std::string name;
+  std::vector<uint32_t> variables;  // several: stacked on a new first axis
+  int64_t from = 0;                 // relative to the sample's position
+  int64_t count = 0;                // steps; 0: one, and the axis is left out
+  std::vector<AxisChoice> axes;     // one for every axis of the variables; the positions' unused
+};
+
+struct ArraySamples {
+  std::vector<int64_t> starts;  // positions, in order; empty: 0, stride, 2·stride, … below `end`
+  int64_t end = 0;
+  int64_t stride = 1;
+  bool tiled = false;  // patches stand side by side, each a sample; else their place is drawn
+};
+
+struct ArrayDescription {
+  std::vector<Variable> variables;
+  std::vector<std::string> files;
+  std::vector<ArrayField> fields;
+  ArraySamples samples;
+};
+
+// Checks that everything fits: ranks, window within the axis, patch within the field, equal shapes
+// of stacked variables.  The error names the field and both numbers.
+Result<std::shared_ptr<const Source>> make_array_source(ArrayDescription description,
+                                                        std::shared_ptr<const Store> store);
+
+}  // namespace headrace

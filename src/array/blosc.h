@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blosc frames (version 1 and 2 of its format, as numcodecs and HDF5's filter 32001 write them).
+#pragma once
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace headrace {
+
+// Unpacks one frame on this thread and says how many bytes of `out` it filled.  Bad bytes, and
+// more than fits, are kCorrupt; a build without the library says so.
+Result<size_t> unpack_blosc(Bytes frame, MutableBytes out);
+
+}  // namespace headrace

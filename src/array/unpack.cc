@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "array/unpack.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace headrace {
+namespace {
+
+template <typename Stored, typename Out>
+void unpack_as(const Array& array, Bytes stored, MutableBytes out) {
+  const size_t n = stored.size() / sizeof(Stored);
+  for (size_t i = 0; i < n; ++i) {
+    const auto raw = load_le<Stored>(stored.subspan(i * sizeof(Stored)));
+    const auto number = static_cast<double>(raw);
+    const bool gone = array.missing && (number == *array.missing || number != number);
+    const double value =
+        gone ? std::numeric_limits<double>::quiet_NaN() : number * array.scale + array.offset;
+    store_le(out.subspan(i * sizeof(Out)), static_cast<Out>(value));
+  }
+}
+
+template <typename Stored>
+void unpack_from(const Array& array, Bytes stored, MutableBytes out) {
+  if (unpacked_dtype(array.dtype) == DType::kF32)
+    unpack_as<Stored, float>(array, stored, out);
+  else
+    unpack_as<Stored, double>(array, stored, out);
+}
+
+}  // namespace
+
+DType unpacked_dtype(DType stored) {
+  switch (stored) {
+    case DType::kU32:
+    case DType::kI32:
+    case DType::kU64:
+    case DType::kI64:
+    case DType::kF64:
+      return DType::kF64;
+    default:
+      return DType::kF32;
+  }
+}
+
+void swap_bytes(std::span<std::byte> elements, size_t item) {
+  if (item < 2) return;
+  for (size_t at = 0; at + item <= elements.size(); at += item)
+    std::reverse(elements.begin() + static_cast<std::ptrdiff_t>(at),
+                 elements.begin() + static_cast<std::ptrdiff_t>(at + item));
+}
+
+void unpack_numbers(const Array& array, Bytes stored, MutableBytes out) {
+  switch (array.dtype) {
+    case DType::kU8:
+      return unpack_from<uint8_t>(array, stored, out);
+    case DType::kI8:
+      return unpack_from<int8_t>(array, stored, out);
+    case DType::kU16:
+      return unpack_from<uint16_t>(array, stored, out);
+    case DType::kI16:
+      return unpack_from<int16_t>(array, stored, out);
+    case DType::kU32:
+      return unpack_from<uint32_t>(array, stored, out);
+    case DType::kI32:
+      return unpack_from<int32_t>(array, stored, out);
+    case DType::kU64:
+      return unpack_from<uint64_t>(array, stored, out);
+    case DType::kI64:
+      return unpack_from<int64_t>(array, stored, out);
+    case DType::kF64:
+      return unpack_from<double>(array, stored, out);
+    default:
+      return unpack_from<float>(array, stored, out);  // half types are never packed: checked before
+  }
+}
+
+}  // namespace headrace
