@@ -272,6 +272,17 @@ CASES: dict[str, list[Case]] = {
         Case("a pickled object array", UNSUPPORTED, lambda p: hr.open(p.write("x.pkl", pickle.dumps({"x": np.array([{}, 1], dtype=object)}, 4))), "save numbers or text"),
         Case("pickled arrays with code among them", DATA, lambda p: hr.open(p.write("x.pkl", pickle.dumps({"x": np.arange(3), "y": Code()}, 4))), "save arrays and lists only"),
     ],
+    "Records, tables and images": [
+        Case("an .arrow that is none", DATA, lambda p: hr.open(p.write("x.arrow", b"something else entirely")), "give the right file"),
+        Case("a Parquet file that was cut", DATA, lambda p: hr.open(p.write("x.parquet", b"PAR1" + bytes(40))), "fetch it again"),
+        Case("a RecordIO file that is none", DATA, lambda p: hr.open(p.write("x.rec", b"something else entirely")), "give the right file"),
+        Case("a SquashFS image that is none", DATA, lambda p: hr.open(p.write("x.sqfs", b"something else".ljust(96))), "give the right file"),
+        Case("an LMDB file that is none", DATA, lambda p: hr.open(p.write("x.lmdb", bytes(8192))), "give the right file"),
+        Case("a .beton of another version", UNSUPPORTED, lambda p: hr.open(p.write("x.beton", b"\x03" + bytes(99))), "write it with FFCV 1.0"),
+        Case("a TFRecord with a flipped bit", DATA, lambda p: hr.open(p.write("x.tfrecord", b"\x05" + bytes(40))), "fetch it again"),
+        Case("a part of a format without parts", USAGE, lambda p: hr.open(f"{p['train-0.tar']}#train"), "leave the part away"),
+        Case("a part that is no way to read an .npz", USAGE, lambda p: hr.open(str(p.write("x.npz", npz(x=np.arange(9)))) + "#row"), "say one that is named"),
+    ],
     "Lists and pickles": [
         Case("a list whose files are elsewhere", STORAGE, lambda p: hr.open(p.write("list.txt", b"a/a0.jpg 0\n")), "`root=` says what paths are relative to"),
         Case("labels in some lines only", DATA, lambda p: hr.open(p.write("photos/l.txt", b"a/a0.jpg 0\na/a1.jpg\n")), "label all or none"),

@@ -17,7 +17,7 @@ from typing import Any
 import headrace as hr
 import numpy as np
 import pytest
-from layouts import example, masked_crc, message, read_tfrecord, varint, write_tfrecord
+from layouts import example, feature, masked_crc, message, read_tfrecord, varint, write_tfrecord
 from support import COUNT, Data, crop, digest, write_tar
 
 GOLDEN = pathlib.Path(__file__).parent / "golden/tfrecord"
@@ -283,3 +283,35 @@ def test_a_label_that_is_no_number_cannot_be_packed(tmp_path: pathlib.Path) -> N
     source = write_tar(tmp_path / "x.tar", [("a.cls", b"three")])
     with pytest.raises(hr.Error, match="field 'cls' holds no integer"):
         hr.pack(source, tmp_path / "out", to="tfrecord")
+
+
+def test_lists_of_numbers_are_arrays_that_know_their_type(golden: pathlib.Path) -> None:
+    ds = hr.open(golden / "lists.tfrecord")
+    types = {f["name"]: (f["kind"], f["dtype"], f["shape"]) for f in ds._source.fields}
+    assert (
+        types["ids"] == ("array", "i64", (None,))
+        and types["box"] == ("array", "f32", (None,))
+        and types["big"][:2] == ("int", "i64")
+    )
+    want = [from_json(s) for s in EXPECTED["lists"]]
+    assert [s["ids"].tolist() for s in ds] == [s["ids"] for s in want]
+    assert all(s["ids"].dtype == np.int64 and s["box"].dtype == np.float32 for s in ds)
+    asked = hr.open(golden / "lists.tfrecord", {"ids": hr.array("ids")})
+    assert [s["ids"].tolist() for s in asked] == [s["ids"] for s in want]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_shard_of_single_values_beside_one_of_lists(tmp_path: pathlib.Path, order: tuple[int, int]) -> None:
+    rows = [[([1], [0.5]), ([2], [1.5])], [([3, 4], [0.25, 0.75]), ([], []), ([5], [2.5])]]
+    rows = [rows[k] for k in order]
+    for n, shard in enumerate(rows):
+        records = [example({"i": feature(i), "f": feature(f)}) for i, f in shard]
+        write_tfrecord(tmp_path / f"{n}.tfrecord", records)
+    want = [(i, f) for shard in rows for i, f in shard]
+    for ds in (hr.open(tmp_path), hr.open(tmp_path, {"i": hr.array("i"), "f": hr.array("f")})):
+        assert [(s["i"].tolist(), s["f"].tolist()) for s in ds] == want
+        assert all(s["i"].dtype == np.int64 and s["f"].dtype == np.float32 for s in ds)
+    with hr.Loader(tmp_path, 2, {"i": hr.array("i").list()}, shuffle=False, tail="keep", output="numpy") as loader:
+        assert [v.tolist() for b in loader.epoch(0) for v in b["i"]] == [i for i, _ in want]
+    hr.pack(tmp_path, tmp_path / "out", to="tfrecord", shards=1, keep_order=True)
+    assert [(s["i"].tolist(), s["f"].tolist()) for s in hr.open(tmp_path / "out")] == want

@@ -307,7 +307,9 @@ Status normalise_npy(const NpyHeader& header, MutableBytes data) {
     if (header.type.item_bytes == 4) swap_all<uint32_t>(data);
     if (header.type.item_bytes == 8) swap_all<uint64_t>(data);
   }
-  if (header.fortran_order && header.shape.size() > 1 && header.items > 0) transpose(header, data);
+  // Items without bytes ('|V0') may be counted in any number: none of them moves.
+  const bool has_bytes = header.items > 0 && header.type.item_bytes > 0;
+  if (header.fortran_order && header.shape.size() > 1 && has_bytes) transpose(header, data);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/mutex.h"
+#include "engine/read_now.h"
 #include "index/row_table.h"
 #include "storage/fault.h"
 #include "storage/memory.h"
@@ -400,6 +401,46 @@ TEST(EngineTest, NothingGoodLeftIsAnErrorAndNoHang) {
   const auto r = run_once(s);
   ASSERT_FALSE(r.ok());
   EXPECT_NE(r.status().text().find("no good sample is left"), std::string::npos);
+}
+
+// Two samples in two blocks whose runs begin with the same byte: a value that both share.
+class SharedStart final : public Source {
+ public:
+  SharedStart() { store_->put("f", "0123456789abcdefghij"); }
+  const Schema& schema() const override { return schema_; }
+  uint64_t size() const override { return 2; }
+  const Blocks& blocks() const override { return blocks_; }
+  Hash128 fingerprint() const override { return {}; }
+  Status needs(uint64_t sample, std::span<const uint32_t>, Key, bool, Request& out) const override {
+    out.units.push_back({0, 0, 5 + 10 * sample, 5, 5});
+    out.pieces.push_back({0, 0, 5});
+    out.first_piece.push_back(1);
+    return {};
+  }
+  bool run_of(uint64_t sample, Unit& run) const override {
+    run = {0, 0, 0, 10 + 10 * sample, 10 + 10 * sample};
+    return true;
+  }
+  const Store& store() const override { return *store_; }
+  std::string file_path(uint32_t) const override { return "f"; }
+  std::string key(uint64_t) const override { return {}; }
+
+ private:
+  const std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
+  const Schema schema_ = {{.name = "x"}};
+  const Blocks blocks_{{1, 1}, 20};
+};
+
+TEST(UnitCacheTest, RunsThatBeginAtOnePlaceAreTwo) {
+  const SharedStart source;
+  Gather gather;
+  UnitCache units;
+  for (const uint64_t sample : {uint64_t{0}, uint64_t{1}})
+    ASSERT_TRUE(gather.add(source, sample, std::vector<uint32_t>{0}, Key(0), false).ok());
+  gather.plan_reads({.runs = true}, &units);
+  read_now(gather, units);
+  EXPECT_EQ(as_text(gather.value(0, 0).value()), "56789");
+  EXPECT_EQ(as_text(gather.value(1, 0).value()), "fghij");
 }
 
 TEST(EngineTest, EarlyExitAndRestartLoseNothing) {

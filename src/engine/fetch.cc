@@ -88,7 +88,7 @@ bool Engine::Core::may_grant(const Chunk& chunk) {
 
 void Engine::Core::submit(const ChunkPtr& chunk) {
   const Stopwatch watch;
-  std::vector<Range>& ranges = chunk->gather.ranges();
+  std::vector<ReadRange>& ranges = chunk->gather.ranges();
   const auto& units = chunk->gather.shared_units();
   chunk->pending.store(ranges.size() + units.size() + 1, std::memory_order_relaxed);
   for (const auto& unit : units) {
@@ -99,7 +99,7 @@ void Engine::Core::submit(const ChunkPtr& chunk) {
   }
   // Reads go to their stores in runs: almost always there is one store.
   chunk->reads.clear();
-  for (Range& range : ranges)
+  for (ReadRange& range : ranges)
     chunk->reads.push_back({range.path, range.offset, range.length, &range.into(),
                             [this, chunk, &range](Status status) {
                               range.status = std::move(status);

@@ -23,7 +23,7 @@ size_t piece_of_value(std::span<const Piece> pieces, size_t v) {
 }  // namespace
 
 void Gather::clear() {
-  for (Range& range : ranges_)
+  for (ReadRange& range : ranges_)
     if (range.own.capacity() > 0) spare_.push_back(std::move(range.own));
   ranges_.clear();
   shared_.clear();
@@ -68,7 +68,7 @@ bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, P
 }
 
 void Gather::open_range(const Source& source, const Unit& unit, const GatherOptions& options) {
-  Range& range = ranges_.emplace_back();
+  ReadRange& range = ranges_.emplace_back();
   range.source = &source;
   range.path = source.file_path(unit.file);
   range.offset = unit.offset;
@@ -110,7 +110,7 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
   });
   const Want* last = nullptr;
   for (const Want& w : wants) {
-    Range* range = ranges_.empty() ? nullptr : &ranges_.back();
+    ReadRange* range = ranges_.empty() ? nullptr : &ranges_.back();
     const bool near = last != nullptr && last->source == w.source &&
                       last->unit->file == w.unit->file && w.unit->stored_bytes != kWholeFile &&
                       range->length != kWholeFile &&
@@ -132,7 +132,7 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
 
 uint64_t Gather::bytes_to_read(uint64_t nominal) const {
   uint64_t sum = 0;
-  for (const Range& r : ranges_) sum += r.length == kWholeFile ? nominal : r.length;
+  for (const ReadRange& r : ranges_) sum += r.length == kWholeFile ? nominal : r.length;
   return sum;
 }
 
@@ -158,7 +158,10 @@ Result<Bytes> Gather::opened(const Entry& entry, const Piece& piece) const {
       place.is_shared ? shared_[place.range]->status : ranges_[place.range].status;
   if (!status.ok()) return status;
   const Bytes all = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range].bytes();
-  return place.length == kWholeFile ? all : all.subspan(place.begin, place.length);
+  if (place.length == kWholeFile) return all;
+  if (place.begin > all.size() || place.length > all.size() - place.begin)
+    return corrupt("the index points past the end of its unit");
+  return all.subspan(place.begin, place.length);
 }
 
 Result<Bytes> Gather::piece_bytes(const Entry& entry, const Piece& piece) const {
@@ -201,7 +204,7 @@ SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
   const Piece& piece = pieces[begin];
   const bool alone = begin + 1 == pieces.size() || !pieces[begin + 1].continues;
   if (!alone || piece.unit == kInlineUnit || entry.places[piece.unit].is_shared) return nullptr;
-  Range& range = ranges_[entry.places[piece.unit].range];
+  ReadRange& range = ranges_[entry.places[piece.unit].range];
   if (!range.shared || range.values != 1 || !range.status.ok() || piece.begin != 0) return nullptr;
   if (piece.length != kWholeFile && piece.length != range.shared->size()) return nullptr;
   return std::move(range.shared);

@@ -21,7 +21,7 @@
 namespace headrace {
 
 // One read of one file; may serve several units that lie near each other.
-struct Range {
+struct ReadRange {
   const Source* source = nullptr;
   std::string path;
   uint64_t offset = 0;
@@ -56,7 +56,7 @@ class Gather {
   // from `units` instead, where there is one.
   void plan_reads(const GatherOptions& options, UnitCache* units);
 
-  std::vector<Range>& ranges() { return ranges_; }
+  std::vector<ReadRange>& ranges() { return ranges_; }
   // Whole units that these samples need, each once; pinned until clear().
   const std::vector<std::shared_ptr<SharedUnit>>& shared_units() const { return shared_; }
   // Bytes the private ranges will hold; whole files count `nominal` each.
@@ -101,7 +101,7 @@ class Gather {
 
   std::vector<Entry> entries_;  // memory kept over clear()
   std::span<Entry> requests_;   // those in use
-  std::vector<Range> ranges_;
+  std::vector<ReadRange> ranges_;
   std::vector<std::shared_ptr<SharedUnit>> shared_;
   std::vector<Buffer> spare_;      // buffers of earlier ranges
   std::vector<std::byte> joined_;  // a value that came in pieces

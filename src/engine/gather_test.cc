@@ -19,7 +19,7 @@ std::shared_ptr<const Source> three_values() {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i / 100);
   store->put("shard", std::move(bytes));
   PartBuilder part({.format = "tar", .shard_bytes = 65536});
-  for (const uint64_t offset : {0, 100, 60000}) {
+  for (const uint64_t offset : {0u, 100u, 60000u}) {
     part.add_extent(part.field("data"), {.offset = offset, .stored = 100});
     part.end_sample("key");
   }

@@ -29,7 +29,10 @@ class Latch {
 // Reads and opens a unit in this thread, for everyone who waits for it.
 void read_unit(const std::shared_ptr<SharedUnit>& unit, UnitCache& units) {
   const Unit& u = unit->unit;
-  unit->status = unit->source->store().read_at(unit->path, u.offset, u.stored_bytes, unit->stored);
+  // Whatever is thrown: those who wait for the unit must hear of it.
+  unit->status = guard([&] {
+    return unit->source->store().read_at(unit->path, u.offset, u.stored_bytes, unit->stored);
+  });
   if (unit->status.ok() && u.opening != 0)
     unit->status =
         guard([&] { return unit->source->open_unit(u, unit->stored.bytes(), unit->opened); });
@@ -41,7 +44,7 @@ void read_unit(const std::shared_ptr<SharedUnit>& unit, UnitCache& units) {
 }  // namespace
 
 void read_now(Gather& gather, UnitCache& units) {
-  std::vector<Range>& ranges = gather.ranges();
+  std::vector<ReadRange>& ranges = gather.ranges();
   Latch latch(ranges.size() + gather.shared_units().size());
   for (const auto& unit : gather.shared_units()) {
     bool must_read = false;
@@ -50,7 +53,7 @@ void read_now(Gather& gather, UnitCache& units) {
     if (!later) latch.down();
   }
   std::vector<ReadRequest> reads;
-  for (Range& range : ranges)
+  for (ReadRange& range : ranges)
     reads.push_back({range.path, range.offset, range.length, &range.into(), [&](Status status) {
                        range.status = std::move(status);
                        latch.down();

@@ -60,7 +60,8 @@ class UnitCache {
   uint64_t reread() const;  // units read again after they had been dropped
 
  private:
-  using Name = std::tuple<const Source*, uint32_t, uint64_t, uint32_t>;
+  // With the length: runs of two blocks may begin at one place, with a value that both share.
+  using Name = std::tuple<const Source*, uint32_t, uint64_t, uint32_t, uint64_t>;
   enum class Stage : uint8_t { kAbsent, kReading, kReady };
   struct Entry {
     std::shared_ptr<SharedUnit> unit;
@@ -69,7 +70,7 @@ class UnitCache {
     std::vector<std::function<void()>> waiting;
   };
   static Name name_of(const SharedUnit& u) {
-    return {u.source, u.unit.file, u.unit.offset, u.unit.opening};
+    return {u.source, u.unit.file, u.unit.offset, u.unit.opening, u.unit.stored_bytes};
   }
 
   mutable Mutex mu_;

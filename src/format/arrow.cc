@@ -279,6 +279,7 @@ class ArrowIndexer {
 
   Status add_values(const ArrowLeaf& leaf, uint32_t field, uint64_t row) {
     HEADRACE_TRY(rows_->values(leaf, row, values_));
+    if (part_.head().schema[field].kind == Kind::kBytes) HEADRACE_TRY(look(leaf, field));
     for (const ArrowValue& value : values_) {
       if (leaf.form != ArrowForm::kNumber)
         part_.add_extent(field, value.place);
@@ -287,6 +288,20 @@ class ArrowIndexer {
       else
         part_.add_float(field, value.real);
     }
+    return {};
+  }
+
+  // Bytes whose name tells nothing: the first value tells of pictures, where it lies plain.
+  Status look(const ArrowLeaf& leaf, uint32_t field) {
+    looked_.resize(part_.head().schema.size(), false);
+    if (looked_[field] || leaf.form != ArrowForm::kBlob || values_.empty()) return {};
+    looked_[field] = true;
+    const PartValue& place = values_.front().place;
+    if (place.opening != 0 || !schema_->fields[leaf.node].meta(kArrowKindMeta).empty()) return {};
+    Buffer head;
+    HEADRACE_TRY(shard_.store.read_at(shard_.info.path, place.offset,
+                                      std::min<uint64_t>(place.stored, kMagicBytes), head));
+    part_.head().schema[field].kind = kind_of_magic(as_text(head.bytes()));
     return {};
   }
 
@@ -317,6 +332,7 @@ class ArrowIndexer {
   Buffer metadata_;                     // of the message at hand
   ArrowMessage message_;
   std::vector<ArrowValue> values_;
+  std::vector<bool> looked_;  // fields, at their first value
   std::string last_key_;
 };
 

@@ -179,7 +179,10 @@ Status ArrowBody::open_extent(const ArrowExtent& extent, uint64_t bytes, Buffer&
 }
 
 Status ArrowBody::spend_rows(uint64_t rows) {
-  return compression_ == ArrowCompression::kNone ? Status() : spend(rows * kRowBytes);
+  // Lists of no items take no bytes, however many there are.
+  if (compression_ == ArrowCompression::kNone && rows > allowance_ / kRowBytes)
+    return corrupt(fmt::format("a batch claims {} rows, for which there are no bytes", rows));
+  return spend(rows * kRowBytes);
 }
 
 Status ArrowBody::spend(uint64_t bytes) {

@@ -37,7 +37,7 @@ struct ArrowExtent {
 class ArrowBody {
  public:
   explicit ArrowBody(const ShardInput& shard)
-      : shard_(shard), window_(shard), allowance_(kFreeBytes + kRatio * shard.info.bytes) {}
+      : window_(shard), allowance_(kFreeBytes + kRatio * shard.info.bytes) {}
 
   // The bytes of the file through the same window.
   HeaderWindow& window() { return window_; }
@@ -66,7 +66,6 @@ class ArrowBody {
   Status check_lengths(const ArrowSchema& schema, const ArrowBatch& batch) const;
   Status open_extent(const ArrowExtent& extent, uint64_t bytes, Buffer& out);
 
-  const ShardInput& shard_;
   HeaderWindow window_;
   uint64_t allowance_;
   uint64_t begin_ = 0;

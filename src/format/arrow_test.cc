@@ -187,6 +187,39 @@ TEST(Arrow, every_flipped_bit_is_an_error_or_samples_within_the_file) {
 }
 
 #if HEADRACE_HAVE_LZ4 && HEADRACE_HAVE_ZSTD
+// A stream of one column of lists of no items (pyarrow 26's fixed_size_list(int32, 0)), three rows.
+std::string lists_of_nothing() {
+  constexpr std::string_view kHex =
+      "ffffffffa80000001000000000000a000c000600050008000a000000000104000c0000000800080000000400"
+      "08000000040000000100000004000000d4ffffff00000110140000001c000000040000000100000024000000"
+      "01000000780000000400040004000000100014000800060007000c0000001000100000000000010210000000"
+      "200000000400000000000000040000006974656d0000000008000c0008000700080000000000000120000000"
+      "ffffffffa0000000140000000000000000000a000e000600050008000a000000000304001000000000000a00"
+      "18000c00040008000a0000004c00000010000000030000000000000000000000030000000000000000000000"
+      "0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
+      "020000000300000000000000000000000000000000000000000000000000000000000000ffffffff00000000";
+  std::string out;
+  for (size_t i = 0; i < kHex.size(); i += 2)
+    out += static_cast<char>(std::stoi(std::string(kHex.substr(i, 2)), nullptr, 16));
+  return out;
+}
+
+TEST(Arrow, rows_without_bytes_are_not_counted_for_ever) {
+  std::string bytes = lists_of_nothing();
+  const auto index = [&bytes] {
+    MemoryStore store;
+    store.put("a.arrow", bytes);
+    return find_format("arrow").value()->index({store, store.stat("a.arrow").value()});
+  };
+  ASSERT_TRUE(index().ok()) << index().status().text();
+  EXPECT_EQ(index().value()->head().samples, 3u);
+  // The counts of the batch and of its column.
+  for (const size_t at : {size_t{240}, size_t{312}})
+    store_le(std::as_writable_bytes(std::span(bytes)).subspan(at), uint64_t{1} << 40);
+  EXPECT_NE(index().status().text().find("1099511627776 rows"), std::string::npos)
+      << index().status().text();
+}
+
 TEST(ArrowCompression, opens_to_the_declared_length_or_not_at_all) {
   // 1000 times 'a', as pyarrow.compress has it.
   const std::string text(1000, 'a');

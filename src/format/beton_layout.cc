@@ -174,7 +174,8 @@ Result<BetonLayout> read_beton_layout(const ShardInput& shard) {
   const Bytes b = head.bytes();
   if (load_le<uint16_t>(b) != kVersion)
     return unsupported(fmt::format("a .beton of version {}, or none: only {} is read",
-                                   load_le<uint16_t>(b), kVersion));
+                                   load_le<uint16_t>(b), kVersion))
+        .at(0);
   const uint64_t fields = load_le<uint16_t>(b.subspan(2));
   BetonLayout layout{.samples = load_le<uint64_t>(b.subspan(8)),
                      .rows_at = kBetonHeader + fields * kBetonDescriptor,

@@ -121,7 +121,7 @@ Status add_converted(uint32_t opening, Extent place, const ReadBytes& read,
   return {};
 }
 
-Status add_list(const Column& column, Extent place, const ReadBytes& read,
+Status add_list(const StoredColumn& column, Extent place, const ReadBytes& read,
                 std::vector<ColumnValue>& out) {
   if (place.length < column.list_skip) return corrupt("a list that ends before its count");
   const Extent list{place.begin + column.list_skip, place.length - column.list_skip};
@@ -159,10 +159,10 @@ unsigned mds_type_number(std::string_view descr) {
   return 0;
 }
 
-Status locate_columns(std::span<const Column> columns, Extent sample, const ReadBytes& read,
+Status locate_columns(std::span<const StoredColumn> columns, Extent sample, const ReadBytes& read,
                       std::vector<Extent>& out) {
-  const auto varying = static_cast<uint64_t>(
-      std::count_if(columns.begin(), columns.end(), [](const Column& c) { return !c.fixed; }));
+  const auto varying = static_cast<uint64_t>(std::count_if(
+      columns.begin(), columns.end(), [](const StoredColumn& c) { return !c.fixed; }));
   out.clear();
   if (varying * 4 > sample.length)
     return corrupt(fmt::format("the sample has {} bytes, too few for the sizes of its {} columns",
@@ -185,7 +185,7 @@ Status locate_columns(std::span<const Column> columns, Extent sample, const Read
   return {};
 }
 
-Status column_values(const Column& column, Extent place, const ReadBytes& read,
+Status column_values(const StoredColumn& column, Extent place, const ReadBytes& read,
                      std::vector<ColumnValue>& out) {
   out.clear();
   Status status;

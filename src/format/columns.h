@@ -21,7 +21,7 @@ namespace headrace {
 
 enum class Reading : uint8_t {
   kPlace,     // the bytes are the value
-  kNumber,    // goes into the index: Column::dtype says how it is stored
+  kNumber,    // goes into the index: StoredColumn::dtype says how it is stored
   kDigits,    // a float as text: goes into the index
   kConvert,   // an array with its type and shape before it: becomes .npy
   kPictures,  // a list of values: | u32 count | u32 bytes of each | values |
@@ -37,7 +37,7 @@ enum ArrayOpening : uint32_t {
   kAfterArrays = 64,
 };
 
-struct Column {
+struct StoredColumn {
   Field field;
   Reading reading = Reading::kPlace;
   std::optional<uint64_t> fixed = {};  // bytes; else each sample says
@@ -65,11 +65,11 @@ using ReadBytes = std::function<Status(uint64_t offset, uint64_t length, Bytes& 
 ReadBytes reads_from(Bytes all);
 
 // Where the columns of the sample in `sample` lie.  They fill it, or kCorrupt.
-Status locate_columns(std::span<const Column> columns, Extent sample, const ReadBytes& read,
+Status locate_columns(std::span<const StoredColumn> columns, Extent sample, const ReadBytes& read,
                       std::vector<Extent>& out);
 
 // The values of a column that lies there: one, or as many as a list has.
-Status column_values(const Column& column, Extent place, const ReadBytes& read,
+Status column_values(const StoredColumn& column, Extent place, const ReadBytes& read,
                      std::vector<ColumnValue>& out);
 
 // A number as the index holds it; kUnsupported where int64 cannot.

@@ -68,13 +68,13 @@ TEST(Arrays, a_raw_picture_has_rows_columns_and_channels) {
 }
 
 TEST(Columns, sizes_that_do_not_fill_the_sample_are_errors) {
-  const std::vector<Column> columns = {{.field = {.name = "a"}},
-                                       {.field = {.name = "b"}, .fixed = 2}};
+  const std::vector<StoredColumn> columns = {{.field = {.name = "a"}},
+                                             {.field = {.name = "b"}, .fixed = 2}};
   auto sample = bytes_of({3, 0, 0, 0, 1, 2, 3, 4, 5});
   std::vector<Extent> places;
   ASSERT_TRUE(locate_columns(columns, {0, 9}, reads_from(sample), places).ok());
   EXPECT_EQ(places[1].begin, 7u);
-  for (const uint64_t length : {0, 3, 6, 8})
+  for (const uint64_t length : {0u, 3u, 6u, 8u})
     EXPECT_EQ(locate_columns(columns, {0, length}, reads_from(sample), places).code(),
               Code::kCorrupt);
   sample[3] = std::byte{0xff};
@@ -82,7 +82,7 @@ TEST(Columns, sizes_that_do_not_fill_the_sample_are_errors) {
 }
 
 TEST(Columns, a_list_that_says_more_than_there_is_is_an_error) {
-  const Column column{.field = {.name = "c"}, .reading = Reading::kPictures};
+  const StoredColumn column{.field = {.name = "c"}, .reading = Reading::kPictures};
   auto list = bytes_of({2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 'x', 'y', 'z'});
   std::vector<ColumnValue> values;
   ASSERT_TRUE(column_values(column, {0, list.size()}, reads_from(list), values).ok());

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <unordered_set>
 
+#include "format/folder_index.h"
 #include "format/registry.h"
 #include "index/names.h"
 #include "index/sidecar.h"
@@ -121,6 +122,23 @@ Status expand_one(const Store& store, const std::string& path, Texts& out) {
   return {};
 }
 
+// `folder#train` is the folder `train` in it, as in an image: where a data set of several streams
+// lies in one folder, a user names one of them as they would name a part of a file.
+Status expand_named(const Store& store, const NamedPart& named, Texts& out) {
+  if (named.part.empty()) return expand_one(store, named.path, out);
+  const auto is_folder = [&store](const std::string& path) {
+    const Result<FileInfo> info = store.stat(path);
+    return info.ok() && info.value().is_folder;
+  };
+  const std::string inside = named.path + '/' + named.part;
+  if (stays_inside(named.part) && is_folder(named.path) && is_folder(inside))
+    return expand_one(store, clean_path(inside), out);
+  const size_t before = out.size();
+  HEADRACE_TRY(expand_one(store, named.path, out));
+  for (size_t i = before; i < out.size(); ++i) out[i] += '#' + named.part;
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> expand_glob(const Store& store, const std::string& pattern) {
@@ -161,13 +179,8 @@ Result<std::vector<std::string>> expand_urls(const Store& store,
       out.insert(out.end(), paths.begin(), paths.end());
       continue;
     }
-    for (const std::string& path : paths) {
-      const NamedPart named = split_part(store, path);
-      const size_t before = out.size();
-      HEADRACE_TRY(expand_one(store, named.path, out));
-      if (!named.part.empty())
-        for (size_t i = before; i < out.size(); ++i) out[i] += '#' + named.part;
-    }
+    for (const std::string& path : paths)
+      HEADRACE_TRY(expand_named(store, split_part(store, path), out));
   }
   if (out.size() > kMaxShards) return invalid(fmt::format("more than {} shards", kMaxShards));
   return out;

@@ -74,7 +74,7 @@ std::optional<DType> element_type(bool torch, std::string_view number) {
   return types[n];
 }
 
-Column number_leaf(const std::string& name, DType dtype) {
+StoredColumn number_leaf(const std::string& name, DType dtype) {
   return {.field = {.name = name,
                     .kind = dtype == DType::kF64 ? Kind::kFloat : Kind::kInt,
                     .storage = Storage::kInline,
@@ -83,7 +83,7 @@ Column number_leaf(const std::string& name, DType dtype) {
           .dtype = dtype};
 }
 
-Column converted_leaf(const std::string& name, uint32_t opening) {
+StoredColumn converted_leaf(const std::string& name, uint32_t opening) {
   return {.field = {.name = name, .kind = Kind::kNpy},
           .reading = Reading::kConvert,
           .opening = opening};
@@ -132,7 +132,7 @@ Status take_leaves(const Json& config, LitIndex& out) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (!seen.insert(names[i]).second)
       return unsupported(fmt::format("two leaves would be the field '{}'", names[i]));
-    HEADRACE_ASSIGN(Column column, read_lit_leaf(names[i], formats[i].text()));
+    HEADRACE_ASSIGN(StoredColumn column, read_lit_leaf(names[i], formats[i].text()));
     out.columns.push_back(std::move(column));
   }
   out.is_tokens = loader == "TokensLoader";
@@ -182,10 +182,10 @@ Result<std::vector<std::string>> parse_data_spec(std::string_view text) {
   return out;
 }
 
-Result<Column> read_lit_leaf(const std::string& name, std::string_view serializer) {
+Result<StoredColumn> read_lit_leaf(const std::string& name, std::string_view serializer) {
   const std::string_view kind = serializer.substr(0, serializer.find(':'));
   const std::string_view rest = serializer.substr(std::min(kind.size() + 1, serializer.size()));
-  const auto place = [&name](Kind k) { return Column{.field = {.name = name, .kind = k}}; };
+  const auto place = [&name](Kind k) { return StoredColumn{.field = {.name = name, .kind = k}}; };
   if (kind == "int") return number_leaf(name, DType::kI64);
   if (kind == "float") return number_leaf(name, DType::kF64);
   if (kind == "bool") return number_leaf(name, DType::kU8);
@@ -197,14 +197,15 @@ Result<Column> read_lit_leaf(const std::string& name, std::string_view serialize
        {"tifffile", "tiff", "video", "audio", "nifti", "mesh", "pdf"})
     if (kind == media) return place(Kind::kBytes);
   if (kind == "jpeg_array")
-    return Column{.field = {.name = name, .kind = Kind::kJpeg}, .reading = Reading::kPictures};
+    return StoredColumn{.field = {.name = name, .kind = Kind::kJpeg},
+                        .reading = Reading::kPictures};
   if (kind == "pil") return converted_leaf(name, kRawPicture);
   if (kind == "tensor") return converted_leaf(name, kTorchTensor);
   if (kind == "numpy") return converted_leaf(name, kNumpyArray);
   if (kind == "no_header_tensor" || kind == "no_header_numpy") {
     const std::optional<DType> dtype = element_type(kind == "no_header_tensor", rest);
     if (dtype)
-      return Column{
+      return StoredColumn{
           .field = {.name = name, .kind = Kind::kArray, .dtype = dtype, .shape = {kVaries}}};
   }
   if (kind == "pickle" || kind == "graph")

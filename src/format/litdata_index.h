@@ -31,7 +31,7 @@ struct LitChunk {
 struct LitIndex {
   std::vector<LitChunk> chunks;
   std::unordered_map<std::string, size_t> named;
-  std::vector<Column> columns;  // the leaves, in their order
+  std::vector<StoredColumn> columns;  // the leaves, in their order
   LitPacking packing = LitPacking::kNone;
   bool is_tokens = false;  // items are tokens and nothing else
 };
@@ -39,7 +39,7 @@ struct LitIndex {
 // Names of the leaves of a data_spec: "image", "box.0"; one leaf alone is "data".
 Result<std::vector<std::string>> parse_data_spec(std::string_view text);
 // How a leaf is read, by its serializer.  Pickles and unknown ones are kUnsupported by name.
-Result<Column> read_lit_leaf(const std::string& name, std::string_view serializer);
+Result<StoredColumn> read_lit_leaf(const std::string& name, std::string_view serializer);
 
 // Of the folder that `chunk` lies in.  kNotFound where there is none.
 Result<std::shared_ptr<const LitIndex>> lit_index_beside(const Store& store,

@@ -57,7 +57,7 @@ Status open_leaf_table(uint32_t opening, Bytes raw, Buffer& out) {
   return {};
 }
 
-Status check_elements(const Column& column, uint64_t bytes) {
+Status check_elements(const StoredColumn& column, uint64_t bytes) {
   const Field& field = column.field;
   const bool typed = field.kind == Kind::kArray || field.kind == Kind::kTokens;
   if (!typed || bytes % size_of(*field.dtype) == 0) return {};
@@ -65,7 +65,7 @@ Status check_elements(const Column& column, uint64_t bytes) {
                              dtype_name(*field.dtype)));
 }
 
-PartValue place(const Column& column, const ColumnValue& value, const Frame* frame) {
+PartValue place(const StoredColumn& column, const ColumnValue& value, const Frame* frame) {
   const auto [begin, length] = value.place;
   if (frame != nullptr)
     return {.offset = frame->offset,
@@ -93,13 +93,13 @@ LitItems::LitItems(const ShardInput& shard, NumberedKeys& keys)
 
 void LitItems::begin(const LitIndex& index) {
   index_ = &index;
-  for (const Column& column : index.columns) fields_.push_back(part_.field(column.field));
+  for (const StoredColumn& column : index.columns) fields_.push_back(part_.field(column.field));
 }
 
 Status LitItems::add_frame(const Frame& frame, Bytes raw) {
   tables_.assign(index_->columns.size(), {});
   for (size_t c = 0; c < index_->columns.size(); ++c) {
-    const Column& column = index_->columns[c];
+    const StoredColumn& column = index_->columns[c];
     if (column.reading != Reading::kConvert) continue;
     tables_[c].opening = leaf_opening(index_->columns.size(), c, column.opening, frame.has_offsets);
     Buffer table;
@@ -120,7 +120,7 @@ Status LitItems::add(const Extent& item, const ReadBytes& read, const Frame* fra
   else
     HEADRACE_TRY(locate_columns(index_->columns, item, read, places_));
   for (size_t c = 0; c < places_.size(); ++c) {
-    const Column& column = index_->columns[c];
+    const StoredColumn& column = index_->columns[c];
     if (column.reading == Reading::kNumber) {
       HEADRACE_TRY(add_number(column, fields_[c], places_[c], read));
       continue;
@@ -143,7 +143,7 @@ Status LitItems::add(const Extent& item, const ReadBytes& read, const Frame* fra
   return {};
 }
 
-Status LitItems::add_number(const Column& column, uint32_t field, Extent at,
+Status LitItems::add_number(const StoredColumn& column, uint32_t field, Extent at,
                             const ReadBytes& read) {
   Bytes bytes;
   HEADRACE_TRY(read(at.begin, at.length, bytes));

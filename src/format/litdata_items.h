@@ -43,7 +43,7 @@ class LitItems {
   };
   // `frame`: that the item is number `row` of, or null.
   Status add(const Extent& item, const ReadBytes& read, const Frame* frame, uint64_t row);
-  Status add_number(const Column& column, uint32_t field, Extent at, const ReadBytes& read);
+  Status add_number(const StoredColumn& column, uint32_t field, Extent at, const ReadBytes& read);
 
   const ShardInput& input_;
   NumberedKeys& keys_;

@@ -128,6 +128,13 @@ TEST(Lmdb, what_it_cannot_read_is_refused_clearly) {
   EXPECT_NE(error_of(other).find("0xbeefc001 where the magic belongs"), std::string::npos);
 }
 
+TEST(Lmdb, a_tree_without_depth_does_not_go_down_for_ever) {
+  const ByteVector bytes = write_samples(lmdb(), deep_samples());
+  LmdbMeta meta = meta_of(bytes);
+  meta.main.depth = 0;
+  EXPECT_NE(error_of(with_meta(bytes, meta)).find("a tree of depth 0"), std::string::npos);
+}
+
 TEST(Lmdb, the_later_transaction_wins) {
   ByteVector bytes = write_samples(lmdb(), numbered_samples(3));
   LmdbMeta empty = load_le<LmdbMeta>(Bytes(bytes).subspan(kLmdbPageHead));

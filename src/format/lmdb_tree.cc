@@ -124,7 +124,9 @@ Status LmdbFile::check_page(uint64_t number, uint64_t count) const {
 }
 
 Status LmdbFile::check_tree(const LmdbTree& tree) const {
-  if (tree.depth > kLmdbMaxDepth) return corrupt(fmt::format("a tree of depth {}", tree.depth));
+  // Without a depth no page would be a leaf: branches that name themselves would never end.
+  if (tree.depth > kLmdbMaxDepth || (tree.depth == 0 && tree.entries > 0))
+    return corrupt(fmt::format("a tree of depth {}", tree.depth));
   if ((tree.flags & kLmdbDupSort) != 0)
     return unsupported(
         "the database has several values for a key (dupsort), which are no samples: copy it into "

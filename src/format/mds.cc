@@ -118,7 +118,7 @@ class MdsIndexer {
       return corrupt(fmt::format("{} says that the shard has {} samples, its own head says {}",
                                  kFolderIndex, entry->samples, shard_.samples()))
           .at(0);
-    for (const Column& column : shard_.columns())
+    for (const StoredColumn& column : shard_.columns())
       fields_.push_back(column.is_key ? 0 : part_.field(column.field));
     converted_at_ = raw_bytes_;
     return {};
@@ -171,7 +171,7 @@ class MdsIndexer {
     std::string key;
     HEADRACE_TRY(shard_.locate(s, places_));
     for (size_t c = 0; c < places_.size(); ++c) {
-      const Column& column = shard_.columns()[c];
+      const StoredColumn& column = shard_.columns()[c];
       if (column.is_key) {
         Bytes text;
         HEADRACE_TRY(shard_.read()(places_[c].begin, places_[c].length, text));
@@ -188,7 +188,7 @@ class MdsIndexer {
     return {};
   }
 
-  Status number(const Column& column, uint32_t field, Extent at) {
+  Status number(const StoredColumn& column, uint32_t field, Extent at) {
     Bytes bytes;
     HEADRACE_TRY(shard_.read()(at.begin, at.length, bytes));
     Number number;
@@ -203,7 +203,7 @@ class MdsIndexer {
     return {};
   }
 
-  PartValue place(const Column& column, const ColumnValue& value) {
+  PartValue place(const StoredColumn& column, const ColumnValue& value) {
     const auto [begin, length] = value.place;
     const uint64_t converted = value.converts ? npy_bytes(value.array, length) : 0;
     if (!is_zipped_ && value.converts)

@@ -61,7 +61,7 @@ Kind kind_of_bytes(std::string_view name) {
   return kind == Kind::kInt ? Kind::kBytes : kind;
 }
 
-Column number_column(const std::string& name, DType dtype) {
+StoredColumn number_column(const std::string& name, DType dtype) {
   return {.field = {.name = name,
                     .kind = is_float(dtype) ? Kind::kFloat : Kind::kInt,
                     .storage = Storage::kInline,
@@ -90,14 +90,14 @@ bool parse_shape(std::string_view text, std::vector<int64_t>& out, uint64_t& ele
 }
 
 // "ndarray", "ndarray:float32", "ndarray:float32:3,4".
-Result<Column> array_column(const MdsColumn& column) {
+Result<StoredColumn> array_column(const MdsColumn& column) {
   const auto wrong = [&column] {
     return corrupt(fmt::format("column '{}' has the encoding '{}', which names no type and shape",
                                column.name, column.encoding));
   };
-  Column out{.field = {.name = column.name, .kind = Kind::kNpy},
-             .reading = Reading::kConvert,
-             .opening = kNdarray};
+  StoredColumn out{.field = {.name = column.name, .kind = Kind::kNpy},
+                   .reading = Reading::kConvert,
+                   .opening = kNdarray};
   std::string_view rest = column.encoding;
   rest.remove_prefix(std::string_view("ndarray").size());
   if (rest.empty() || rest == ":") return out;
@@ -136,7 +136,7 @@ Status check_sizes(const Json& config, std::span<const MdsColumn> columns) {
   if (sizes == nullptr || sizes->items().size() != columns.size())
     return corrupt("the config has not as many 'column_sizes' as columns");
   for (size_t i = 0; i < columns.size(); ++i) {
-    HEADRACE_ASSIGN(const Column column, read_mds_column(columns[i]));
+    HEADRACE_ASSIGN(const StoredColumn column, read_mds_column(columns[i]));
     const Json& said = sizes->items()[i];
     const std::string made = column.fixed ? fmt::format("{}", *column.fixed) : "null";
     if ((said.is_null() ? "null" : said.text()) != made)
@@ -148,34 +148,34 @@ Status check_sizes(const Json& config, std::span<const MdsColumn> columns) {
 
 }  // namespace
 
-Result<Column> read_mds_column(const MdsColumn& column) {
+Result<StoredColumn> read_mds_column(const MdsColumn& column) {
   const std::string_view encoding = column.encoding;
   if (encoding == "bytes")
-    return Column{.field = {.name = column.name, .kind = kind_of_bytes(column.name)}};
+    return StoredColumn{.field = {.name = column.name, .kind = kind_of_bytes(column.name)}};
   if (encoding == "str_float")
-    return Column{.field = {.name = column.name,
-                            .kind = Kind::kFloat,
-                            .storage = Storage::kInline,
-                            .dtype = DType::kF64},
-                  .reading = Reading::kDigits};
+    return StoredColumn{.field = {.name = column.name,
+                                  .kind = Kind::kFloat,
+                                  .storage = Storage::kInline,
+                                  .dtype = DType::kF64},
+                        .reading = Reading::kDigits};
   for (const PlainEncoding& plain : kPlain)
     if (plain.name == encoding) {
-      return Column{.field = {.name = column.name, .kind = plain.kind},
-                    .is_key = column.name == kMdsKey && encoding == "str"};
+      return StoredColumn{.field = {.name = column.name, .kind = plain.kind},
+                          .is_key = column.name == kMdsKey && encoding == "str"};
     }
   for (const ListEncoding& list : kLists)
     if (list.name == encoding)
-      return Column{.field = {.name = column.name, .kind = list.kind},
-                    .reading = Reading::kPictures,
-                    .opening = list.opening,
-                    .list_skip = list.skip};
+      return StoredColumn{.field = {.name = column.name, .kind = list.kind},
+                          .reading = Reading::kPictures,
+                          .opening = list.opening,
+                          .list_skip = list.skip};
   if (encoding == "int") return number_column(column.name, DType::kI64);
   if (const std::optional<DType> dtype = type_named(encoding))
     return number_column(column.name, *dtype);
   if (encoding == "pil")
-    return Column{.field = {.name = column.name, .kind = Kind::kNpy},
-                  .reading = Reading::kConvert,
-                  .opening = kRawPicture};
+    return StoredColumn{.field = {.name = column.name, .kind = Kind::kNpy},
+                        .reading = Reading::kConvert,
+                        .opening = kRawPicture};
   if (encoding == "ndarray" || encoding.starts_with("ndarray:")) return array_column(column);
   if (encoding == "pkl")
     return unsupported(fmt::format(
@@ -193,7 +193,7 @@ std::string mds_config(std::span<const MdsColumn> columns) {
     const std::string_view comma = names.empty() ? "" : ", ";
     encodings.append(comma).append(json_quoted(column.encoding));
     names.append(comma).append(json_quoted(column.name));
-    const Result<Column> read = read_mds_column(column);
+    const Result<StoredColumn> read = read_mds_column(column);
     sizes.append(comma).append(
         read.ok() && read.value().fixed ? fmt::format("{}", *read.value().fixed) : "null");
   }
@@ -265,7 +265,7 @@ Result<MdsShard> MdsShard::open(uint64_t bytes, ReadBytes read) {
                   fmt::format("the config of the shard: {}", columns.status().message()))
         .at(table_end);
   for (const MdsColumn& column : columns.value()) {
-    HEADRACE_ASSIGN(Column made, read_mds_column(column));
+    HEADRACE_ASSIGN(StoredColumn made, read_mds_column(column));
     shard.columns_.push_back(std::move(made));
   }
   shard.read_ = std::move(read);

@@ -31,7 +31,7 @@ struct MdsColumn {
 };
 
 // How a column is read.  Unknown encodings and pickles are kUnsupported by name.
-Result<Column> read_mds_column(const MdsColumn& column);
+Result<StoredColumn> read_mds_column(const MdsColumn& column);
 
 // The members of the config that name the columns, as they stand there and in index.json,
 // without braces.  The same bytes every time.
@@ -45,7 +45,7 @@ class MdsShard {
   static Result<MdsShard> open(uint64_t bytes, ReadBytes read);
 
   uint64_t samples() const { return offsets_.size() - 1; }
-  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<StoredColumn>& columns() const { return columns_; }
   Extent sample(uint64_t s) const { return {offsets_[s], offsets_[s + 1] - offsets_[s]}; }
   const ReadBytes& read() const { return read_; }
   Status locate(uint64_t s, std::vector<Extent>& out) const {
@@ -55,7 +55,7 @@ class MdsShard {
  private:
   ReadBytes read_;
   std::vector<uint64_t> offsets_;
-  std::vector<Column> columns_;
+  std::vector<StoredColumn> columns_;
 };
 
 // Whether these first bytes can be a shard.

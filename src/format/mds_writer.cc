@@ -103,7 +103,7 @@ Result<std::vector<Output>> outputs_of(const Schema& schema) {
   std::sort(out.begin(), out.end(),
             [](const Output& a, const Output& b) { return a.column.name < b.column.name; });
   for (Output& output : out) {
-    HEADRACE_ASSIGN(const Column column, read_mds_column(output.column));
+    HEADRACE_ASSIGN(const StoredColumn column, read_mds_column(output.column));
     output.is_fixed = column.fixed.has_value();
   }
   return out;
@@ -256,7 +256,7 @@ class MdsWriter final : public Writer {
 
   Status put_array(const Field& field, Bytes value) {
     HEADRACE_ASSIGN(const std::string encoding, encoding_of_array(field));
-    HEADRACE_ASSIGN(const Column column, read_mds_column({field.name, encoding}));
+    HEADRACE_ASSIGN(const StoredColumn column, read_mds_column({field.name, encoding}));
     if (!column.fixed) return put_varying_array(field, value, data_);
     if (value.size() != *column.fixed)
       return corrupt(fmt::format("{} bytes are no array of {}", value.size(), field_text(field)));

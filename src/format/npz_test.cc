@@ -238,6 +238,26 @@ TEST(PickleNumpy, the_same_text_is_decoded_once_however_often_it_is_named) {
   EXPECT_EQ(made.value().texts.front(), std::string(1000, '\xff'));
 }
 
+TEST(PickleNumpy, a_shape_has_no_more_axes_than_numpy_has) {
+  // {"x": ndarray of `axes` axes of length 1}
+  const auto pickle = [](int axes) {
+    std::string p =
+        "\x80\2}U\1xcnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85U\1b\x87R"s;
+    p += "(K\1(";
+    for (int i = 0; i < axes; ++i) p += "K\1";
+    p += "tcnumpy\ndtype\nU\2u1\x85R(K\3U\1|NNNtb\x89U\1atbs."s;
+    return p;
+  };
+  const auto status_of = [&](int axes) {
+    MemoryStore store;
+    store.put("a.pkl", pickle(axes));
+    return find_format("pickle").value()->index({store, store.stat("a.pkl").value()}).status();
+  };
+  EXPECT_TRUE(status_of(64).ok()) << status_of(64).text();
+  EXPECT_NE(status_of(65).text().find("more than 64 axes"), std::string::npos)
+      << status_of(65).text();
+}
+
 TEST(PickleNumpy, other_names_are_refused_and_never_called) {
   for (const std::string& p : {"cos\nsystem\n(S'x'\ntR."s, "\x80\4\x8c\2os\x8c\6system\x93."s,
                                "]]R."s, "]]b."s, "cnumpy\nload\n."s}) {

@@ -117,6 +117,11 @@ class ParquetIndexer {
           "an encrypted Parquet file, for which headrace takes no keys: decrypt it first");
     if (as_text(head.bytes()) != "PAR1")
       return corrupt("no Parquet file: it does not begin with PAR1").at(0);
+    const uint64_t end = shard_.info.bytes - 4;
+    HEADRACE_TRY(shard_.store.read_at(shard_.info.path, end, 4, head));
+    if (as_text(head.bytes()) != "PAR1")
+      return corrupt("the file does not end with its footer: it is cut short, or not finished")
+          .at(end);
     return {};
   }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include "base/half.h"
@@ -199,7 +198,7 @@ class Rows {
       HEADRACE_ASSIGN(const Node child, node.child());
       return row(child, node.in_struct(i));
     }
-    if (!node.is_list()) return leaf(node, i, false);
+    if (!node.is_list()) return leaf(node, i);
     if (node.is_null(i)) return {};
     int64_t begin = 0;
     int64_t end = 0;
@@ -207,13 +206,14 @@ class Rows {
     HEADRACE_ASSIGN(const Node child, node.child());
     HEADRACE_ASSIGN(const bool bytes, holds_bytes(child));
     if (bytes) {
+      for (int64_t k = begin; k < end; ++k) {
+        HEADRACE_ASSIGN(const bool there, is_there(child, k));
+        if (!there) return {};
+      }
       for (int64_t k = begin; k < end; ++k) HEADRACE_TRY(in_list(child, k));
       return {};
     }
-    flat_.clear();
-    HEADRACE_TRY(flatten(child, begin, end));
-    out_.add_value(flat_);
-    return {};
+    return add_numbers(child, begin, end);
   }
 
  private:
@@ -228,32 +228,46 @@ class Rows {
     return arrow_is_binary(node.format());
   }
 
-  // A value of a list of bytes: a null keeps its place.
+  // Whether a value of a list of bytes is none: the row then lacks the field, as in an Arrow file.
+  static Result<bool> is_there(const Node& node, int64_t i) {
+    if (node.is_null(i)) return false;
+    if (node.is_struct()) {
+      HEADRACE_ASSIGN(const Node child, node.child());
+      return is_there(child, node.in_struct(i));
+    }
+    std::optional<Node> values;
+    int64_t at = 0;
+    return node.has_dictionary() ? resolve(node, i, values, at) : Result<bool>(true);
+  }
+
   Status in_list(const Node& node, int64_t i) {
-    if (!node.is_struct()) return leaf(node, i, true);
-    if (node.is_null(i)) return out_.add_value({}), Status();
+    if (!node.is_struct()) return leaf(node, i);
     HEADRACE_ASSIGN(const Node child, node.child());
     return in_list(child, node.in_struct(i));
   }
 
-  Status leaf(const Node& node, int64_t i, bool keep_null) {
-    if (node.is_null(i)) return keep_null ? (out_.add_value({}), Status()) : Status();
+  Status leaf(const Node& node, int64_t i) {
+    if (node.is_null(i)) return {};
     if (node.has_dictionary()) {
       std::optional<Node> values;
       int64_t at = 0;
       HEADRACE_ASSIGN(const bool there, resolve(node, i, values, at));
-      if (there) return leaf(*values, at, keep_null);
-      if (keep_null) out_.add_value({});
-      return {};
+      return there ? leaf(*values, at) : Status();
     }
     if (arrow_is_binary(node.format())) {
       HEADRACE_ASSIGN(const Bytes value, node.bytes(i));
       out_.add_value(value);
       return {};
     }
+    return add_numbers(node, i, i + 1);
+  }
+
+  // As one value; none where a null is among them.
+  Status add_numbers(const Node& node, int64_t begin, int64_t end) {
     flat_.clear();
-    HEADRACE_TRY(flatten(node, i, i + 1));
-    out_.add_value(flat_);
+    has_null_ = false;
+    HEADRACE_TRY(flatten(node, begin, end));
+    if (!has_null_) out_.add_value(flat_);
     return {};
   }
 
@@ -267,18 +281,14 @@ class Rows {
     if (!type) return internal("a column of another type than it was indexed as");
     if (type->is_bool) {
       for (int64_t i = begin; i < end; ++i) {
-        if (node.is_null(i)) return null_among_integers();
+        has_null_ = has_null_ || node.is_null(i);
         flat_.push_back(std::byte{node.truth(i)});
       }
       return {};
     }
     const Bytes raw = node.numbers(type->dtype, begin, end);
-    const size_t first = flat_.size();
     flat_.insert(flat_.end(), raw.begin(), raw.end());
-    for (int64_t i = begin; i < end; ++i)
-      if (node.is_null(i))
-        HEADRACE_TRY(
-            put_nan(type->dtype, first + static_cast<size_t>(i - begin) * size_of(type->dtype)));
+    for (int64_t i = begin; i < end; ++i) has_null_ = has_null_ || node.is_null(i);
     return {};
   }
 
@@ -287,10 +297,14 @@ class Rows {
       std::optional<Node> values;
       int64_t at = 0;
       HEADRACE_ASSIGN(const bool there, resolve(node, i, values, at));
-      return there ? flatten(*values, at, at + 1) : null_among_integers();
+      if (there) return flatten(*values, at, at + 1);
+      has_null_ = true;
+      return {};
     }
-    if (node.is_null(i))
-      return corrupt("a null within a list, where every element has the same length");
+    if (node.is_null(i)) {
+      has_null_ = true;
+      return {};
+    }
     HEADRACE_ASSIGN(const Node child, node.child());
     if (node.is_struct()) return flatten(child, node.in_struct(i), node.in_struct(i) + 1);
     int64_t begin = 0;
@@ -299,25 +313,9 @@ class Rows {
     return flatten(child, begin, end);
   }
 
-  Status put_nan(DType dtype, size_t at) {
-    const MutableBytes to = MutableBytes(flat_).subspan(at);
-    if (dtype == DType::kF16)
-      store_le(to, uint16_t{0x7e00});
-    else if (dtype == DType::kF32)
-      store_le(to, std::numeric_limits<float>::quiet_NaN());
-    else if (dtype == DType::kF64)
-      store_le(to, std::numeric_limits<double>::quiet_NaN());
-    else
-      return null_among_integers();
-    return {};
-  }
-
-  static Status null_among_integers() {
-    return corrupt("a null within a list of integers, which have no value for it");
-  }
-
   RowTableBuilder& out_;
   std::vector<std::byte> flat_;
+  bool has_null_ = false;  // among the numbers at hand
 };
 
 class Numbers {

@@ -7,6 +7,7 @@
 #include "format/parquet_columns.h"
 #include "format/parquet_rows.h"
 #include "format/parquet_types.h"
+#include "format/records.h"
 
 namespace headrace {
 namespace {

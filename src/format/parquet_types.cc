@@ -260,12 +260,4 @@ std::string arrow_metadata(const ArrowSchema& schema, std::string_view key) {
   return {};
 }
 
-Kind kind_of_magic(std::string_view bytes) {
-  if (bytes.starts_with("\xff\xd8\xff")) return Kind::kJpeg;
-  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return Kind::kPng;
-  if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP") && bytes.size() >= 12)
-    return Kind::kWebp;
-  return Kind::kBytes;
-}
-
 }  // namespace headrace

@@ -61,7 +61,4 @@ bool arrow_is_list(std::string_view format);  // of any sort
 // The value of a key in a column's metadata; "" where it is not there or does not parse.
 std::string arrow_metadata(const ArrowSchema& schema, std::string_view key);
 
-// What the first bytes of a value show: kJpeg, kPng, kWebp, else kBytes.
-Kind kind_of_magic(std::string_view bytes);
-
 }  // namespace headrace

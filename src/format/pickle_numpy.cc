@@ -12,6 +12,7 @@ bool is_bytes(const PickleNode& node) {
   return node.type == Type::kBytes || node.type == Type::kText;  // Python 2's str is a text here
 }
 
+constexpr size_t kMaxAxes = 64;      // as NumPy 2 has
 constexpr size_t kMaxArguments = 8;  // no call that is known has more
 
 // Arguments of a call, each a node.
@@ -198,6 +199,9 @@ Result<PickleArray> pickle_array(const Pickle& pickle, const PickleNode& node) {
   PickleArray out;
   HEADRACE_ASSIGN(out.header.type, parse_npy_type(type.order + std::string(type.text)));
   if (!is_bytes(bytes)) return not_understood("an array");
+  // A long tuple may be the shape of array after array.
+  if (pickle.items[shape.items].size() > kMaxAxes)
+    return corrupt(fmt::format("an array of the pickle has more than {} axes", kMaxAxes));
   for (const uint32_t n : pickle.items[shape.items]) {
     if (pickle.nodes[n].type != Type::kInt || pickle.nodes[n].integer < 0)
       return corrupt("a shape of the pickle is no tuple of lengths");

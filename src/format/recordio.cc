@@ -88,11 +88,11 @@ class RecordioIndexer {
                        .has_openings = true,
                        .align = 4,
                        .gap = kRecordioHead + kImageHeader}) {
-    label_ =
-        lists
-            ? part_.field(
-                  {.name = "label", .kind = Kind::kArray, .dtype = DType::kF32, .shape = {kVaries}})
-            : part_.field("label", Kind::kFloat, Storage::kInline);
+    Field label{
+        .name = "label", .kind = Kind::kFloat, .storage = Storage::kInline, .dtype = DType::kF32};
+    if (lists)
+      label = {.name = "label", .kind = Kind::kArray, .dtype = DType::kF32, .shape = {kVaries}};
+    label_ = part_.field(label);
   }
 
   Result<PartPointer> run() {

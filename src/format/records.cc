@@ -41,4 +41,12 @@ Status after_last_good(const Status& status, std::string_view path, uint64_t goo
   return full.in_file(path);
 }
 
+Kind kind_of_magic(std::string_view bytes) {
+  if (bytes.starts_with("\xff\xd8\xff")) return Kind::kJpeg;
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return Kind::kPng;
+  if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP") && bytes.size() >= 12)
+    return Kind::kWebp;
+  return Kind::kBytes;
+}
+
 }  // namespace headrace

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "index/schema.h"
 
 namespace headrace {
 
@@ -29,5 +30,9 @@ class NumberedKeys {
 // A kCorrupt status with how far the shard `path` was good; others only get the file.
 Status after_last_good(const Status& status, std::string_view path, uint64_t good,
                        std::string_view last_key);
+
+// Of a value whose name does not tell: pictures by their first 12 bytes, else kBytes.
+inline constexpr uint64_t kMagicBytes = 12;
+Kind kind_of_magic(std::string_view bytes);
 
 }  // namespace headrace

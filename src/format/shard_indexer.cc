@@ -22,6 +22,20 @@ unsigned waiting_threads(size_t shards) {
   return shards < kWorthThreads ? 1 : kWaitingThreads;
 }
 
+// Of a shard that its bytes do not tell, because they are damaged: whose folder it lies in.
+const Format* format_that_claims(const Store& store, const std::string& path) {
+  const std::string folder = path.substr(0, std::min(path.rfind('/'), path.size()));
+  const Result<std::vector<FileInfo>> entries = store.list(folder);
+  if (!entries.ok()) return nullptr;
+  for (const Format* format : all_formats()) {
+    if (format->claim == nullptr) continue;
+    const auto shards = format->claim(store, folder, entries.value());
+    if (shards.ok() && std::count(shards.value().begin(), shards.value().end(), path) > 0)
+      return format;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Status belong_together(const Part& a, const std::string& a_path, const Part& b,
@@ -103,7 +117,9 @@ Result<PartPointer> ShardIndexer::make(const FileInfo& shard, unsigned threads) 
     if (shard.bytes > 0)
       HEADRACE_TRY(
           store_->read_at(shard.path, 0, std::min<uint64_t>(kSniffBytes, shard.bytes), head));
-    HEADRACE_ASSIGN(format, guess_format(head.bytes(), shard.path));
+    Result<const Format*> guess = guess_format(head.bytes(), shard.path);
+    format = guess.ok() ? guess.value() : format_that_claims(*store_, shard.path);
+    if (format == nullptr) return guess.status();
   }
   if (shard.is_folder && !format->takes_folders)
     return invalid(fmt::format("is a folder; {} is a format of files", format->name))

@@ -47,7 +47,8 @@ bool is_squash_image(Bytes head) {
 }
 
 Result<SquashSuperblock> parse_squash_superblock(Bytes head, uint64_t file_bytes) {
-  if (!is_squash_image(head)) return corrupt("no SquashFS image: it begins with hsqs").at(0);
+  if (!is_squash_image(head))
+    return corrupt("no SquashFS image: it does not begin with hsqs").at(0);
   if (head.size() < kSquashSuperblock)
     return corrupt("the image ends within its superblock").at(head.size());
   const auto major = load_le<uint16_t>(head.subspan(28));

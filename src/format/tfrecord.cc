@@ -14,16 +14,17 @@
 // A record that is a tf.train.Example (example.h) is a sample with one field a feature:
 //   bytes           one extent a value; pictures, text, JSON by the feature's name
 //   int64, float    a number in the index where every record of the shard has at most one;
-//                   else one value of raw little-endian int64 or float32
+//                   else an array of int64 or float32, of as many as the record has
 //   __key__         the key; else "<file>/<number>"
 // Any other record, a SequenceExample too, is the field `data`.
 
 #include <fmt/format.h>
 
 #include <array>
-#include <set>
+#include <map>
 #include <unordered_map>
 
+#include "base/inflate.h"
 #include "format/example.h"
 #include "format/format.h"
 #include "format/records.h"
@@ -52,7 +53,7 @@ struct Unpacked {
   uint64_t arrays = 0;  // bytes of number lists as arrays
 };
 
-using NameSet = std::set<std::string, std::less<>>;
+using ListTypes = std::map<std::string, FeatureType, std::less<>>;
 
 // A feature called "count" that holds bytes is no decimal number.
 Kind kind_of_bytes(std::string_view name) {
@@ -63,11 +64,11 @@ Kind kind_of_bytes(std::string_view name) {
 // Walks the records once.  One thread at a time.
 class TfrecordIndexer {
  public:
-  // `lists` are the number features of which some record has several values; names that turn
+  // `lists` are the number features of which some record has several values; those that turn
   // out to be such are added, and the part is then worth nothing.  So is that of a packed file
   // while `unpacked` is not known.
   TfrecordIndexer(const ShardInput& shard, RecordBytes& bytes, const Unpacked& unpacked,
-                  NameSet& lists)
+                  ListTypes& lists)
       : shard_(shard),
         bytes_(bytes),
         packed_(bytes.size() == kUnknownSize),
@@ -173,23 +174,36 @@ class TfrecordIndexer {
     uint64_t last_record;  // the one it was seen in
   };
 
+  static Field field_of(std::string_view name, const Known& known) {
+    Field field{.name = std::string(name)};
+    if (known.type == FeatureType::kBytes) {
+      field.kind = kind_of_bytes(name);
+      return field;
+    }
+    const bool ints = known.type == FeatureType::kInt64;
+    field.dtype = ints ? DType::kI64 : DType::kF32;
+    if (known.is_list) {
+      field.kind = Kind::kArray;
+      field.shape = {kVaries};
+    } else {
+      field.kind = ints ? Kind::kInt : Kind::kFloat;
+      field.storage = Storage::kInline;
+    }
+    return field;
+  }
+
   Result<Known*> find(std::string_view name, FeatureType type) {
     auto it = known_.find(name);
     if (it == known_.end()) {
       if (known_.size() == kMaxFields)
         return corrupt(fmt::format("more than {} features, the last being '{}'", kMaxFields, name));
-      Known known{type, lists_.contains(name), 0, ~uint64_t{0}};
-      if (type == FeatureType::kBytes)
-        known.field = part_.field(name, kind_of_bytes(name), Storage::kExtent);
-      else if (known.is_list)
-        known.field = part_.field(name, Kind::kBytes, Storage::kExtent);
-      else
-        known.field = part_.field(name, type == FeatureType::kInt64 ? Kind::kInt : Kind::kFloat,
-                                  Storage::kInline);
+      const auto list = lists_.find(name);
+      Known known{type, list != lists_.end(), 0, ~uint64_t{0}};
+      if (known.is_list) known.type = list->second;
+      known.field = part_.field(field_of(name, known));
       it = known_.emplace(name, known).first;
     }
     Known& known = it->second;
-    if (known.type == FeatureType::kNone) known.type = type;
     if (type != FeatureType::kNone && known.type != type)
       return corrupt(fmt::format("feature '{}' is {} here and {} in the records before", name,
                                  feature_type_name(type), feature_type_name(known.type)));
@@ -213,7 +227,7 @@ class TfrecordIndexer {
     } else if (known->is_list) {
       add_list(known->field, feature, array);
     } else if (feature.count > 1) {
-      lists_.emplace(feature.name);
+      lists_.emplace(feature.name, feature.type);
     } else if (feature.type == FeatureType::kInt64) {
       part_.add_int(known->field, first_int(feature));
     } else {
@@ -259,7 +273,7 @@ class TfrecordIndexer {
   const bool packed_;
   const Unpacked unpacked_;
   Unpacked walked_;
-  NameSet& lists_;
+  ListTypes& lists_;
   NumberedKeys keys_;
   PartBuilder part_;
   Bytes data_;         // of the record at hand
@@ -272,7 +286,7 @@ class TfrecordIndexer {
 // Whether a feature is a number or a list is known only at the end, and so is the size of what
 // was packed: a second walk has them right.
 Result<PartPointer> index(const ShardInput& shard) {
-  NameSet lists;
+  ListTypes lists;
   Unpacked unpacked;
   for (bool again = false;; again = true) {
     HEADRACE_ASSIGN(const std::unique_ptr<RecordBytes> bytes, open_record_bytes(shard));
@@ -286,6 +300,9 @@ Result<PartPointer> index(const ShardInput& shard) {
 
 Status open_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
   if (unit.opening == kPacked || unit.opening == kPackedWithArrays) {
+    // A byte inflates to 1032 at most, and a number of one byte to 8 more.
+    if (unit.decoded_bytes / (9 * kMaxInflation) > stored.size())
+      return corrupt("not the file that was indexed").at(0);
     decoded.resize(unit.decoded_bytes);
     return open_packed_records(stored, unit.opening == kPackedWithArrays, decoded.span());
   }
@@ -296,7 +313,7 @@ Status open_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& dec
 }
 
 Result<std::unique_ptr<Writer>> create(ShardOutput out) {
-  return make_tfrecord_writer(std::move(out.file));
+  return make_tfrecord_writer(std::move(out));
 }
 
 bool begins_with_record(Bytes head) {

@@ -23,6 +23,6 @@ inline uint32_t masked_crc32c(Bytes data) {
 inline constexpr std::string_view kExampleKey = "__key__";
 
 // tfrecord_writer.cc
-std::unique_ptr<Writer> make_tfrecord_writer(std::unique_ptr<Sink> sink);
+std::unique_ptr<Writer> make_tfrecord_writer(ShardOutput out);
 
 }  // namespace headrace

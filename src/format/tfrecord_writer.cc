@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Samples as tf.train.Example, one record each: numbers become int64 and float (32 bits, which is
-// all that an Example has), everything else bytes; the key is the feature `__key__`.
+// all that an Example has), arrays of these types with one axis their lists, everything else bytes;
+// the key is the feature `__key__`.
 
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 #include <unordered_set>
 
 #include "format/example.h"
@@ -23,9 +25,18 @@ FeatureType type_of(Kind kind) {
   return kind == Kind::kFloat ? FeatureType::kFloat : FeatureType::kBytes;
 }
 
+// An array that is a list of the format's own: its type and length come back.
+bool is_list(const Field& field) {
+  return field.kind == Kind::kArray && !field.many && field.shape.size() == 1 &&
+         (field.dtype == DType::kI64 || field.dtype == DType::kF32);
+}
+
 class TfrecordWriter final : public Writer {
  public:
-  explicit TfrecordWriter(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
+  explicit TfrecordWriter(ShardOutput out) : sink_(std::move(out.file)) {
+    for (const Field& field : out.schema)
+      if (is_list(field)) lists_.emplace(field.name, *field.dtype);
+  }
 
   Status append(const Record& record) override {
     features_.clear();
@@ -59,6 +70,8 @@ class TfrecordWriter final : public Writer {
                                      name.empty()          ? "(no name)"
                                      : name == kExampleKey ? "(it is the key's)"
                                                            : "(it comes twice)"));
+    if (const auto list = lists_.find(name); list != lists_.end())
+      return add_list(name, list->second, values.front().bytes), Status();
     const FeatureType type = type_of(values.front().kind);
     ByteVector list;
     ByteVector numbers;
@@ -78,6 +91,18 @@ class TfrecordWriter final : public Writer {
     if (type != FeatureType::kBytes) put_wire_bytes(list, 1, numbers);
     put_feature(name, type, list);
     return {};
+  }
+
+  void add_list(std::string_view name, DType dtype, Bytes array) {
+    ByteVector numbers;
+    if (dtype == DType::kF32)
+      numbers.assign(array.begin(), array.end());
+    else
+      for (size_t at = 0; at + 8 <= array.size(); at += 8)
+        put_wire_varint(numbers, load_le<uint64_t>(array.subspan(at)));
+    ByteVector list;
+    put_wire_bytes(list, 1, numbers);
+    put_feature(name, dtype == DType::kF32 ? FeatureType::kFloat : FeatureType::kInt64, list);
   }
 
   static ByteVector one_value(Bytes value) {
@@ -107,14 +132,15 @@ class TfrecordWriter final : public Writer {
   }
 
   std::unique_ptr<Sink> sink_;
+  std::map<std::string, DType, std::less<>> lists_;
   ByteVector features_, example_;  // of the record at hand
   std::unordered_set<std::string> names_;
 };
 
 }  // namespace
 
-std::unique_ptr<Writer> make_tfrecord_writer(std::unique_ptr<Sink> sink) {
-  return std::make_unique<TfrecordWriter>(std::move(sink));
+std::unique_ptr<Writer> make_tfrecord_writer(ShardOutput out) {
+  return std::make_unique<TfrecordWriter>(std::move(out));
 }
 
 }  // namespace headrace

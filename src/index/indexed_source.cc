@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "index/number_lists.h"
+
 namespace headrace {
 namespace {
 
@@ -25,6 +27,16 @@ void add_inline(const PartGroup& group, const PartValue& value, Request& out) {
   out.pieces.push_back({kInlineUnit, out.inline_bytes.size(), value.length});
   out.inline_bytes.insert(out.inline_bytes.end(), begin,
                           begin + static_cast<std::ptrdiff_t>(value.length));
+}
+
+// A number as a list of one: what the field is in other shards.
+void add_list_of_one(const PartGroup& group, const PartValue& value, DType dtype, Request& out) {
+  if (dtype != DType::kF32) return add_inline(group, value, out);  // int64, as the index has it
+  const auto number =
+      static_cast<float>(load_le<double>(Bytes(group.inline_bytes).subspan(value.offset)));
+  out.pieces.push_back({kInlineUnit, out.inline_bytes.size(), sizeof(number)});
+  out.inline_bytes.resize(out.inline_bytes.size() + sizeof(number));
+  store_le(MutableBytes(out.inline_bytes).last(sizeof(number)), number);
 }
 
 }  // namespace
@@ -84,7 +96,10 @@ void IndexedSource::take_fields(const Loaded& loaded, const PartGroup& group, ui
     for (uint32_t v = begin; v < end; ++v) {
       const PartValue& value = group.values[v];
       if (local[f].storage == Storage::kInline) {
-        add_inline(group, value, out);
+        if (parts_.schema[field].kind == Kind::kArray && is_list_of(local[f], parts_.schema[field]))
+          add_list_of_one(group, value, *local[f].dtype, out);
+        else
+          add_inline(group, value, out);
         continue;
       }
       const Unit unit{first_file + value.file, value.opening, value.offset, value.stored,

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <thread>
 
 #include "index/manifest.h"
@@ -140,6 +141,8 @@ TEST(View, slices_step_both_ways) {
   EXPECT_EQ(back->size(), 3u);
   EXPECT_EQ(back->key(2), "key0");
   EXPECT_FALSE(make_slice(base, 0, 1, 0).ok());
+  EXPECT_EQ(make_slice(base, 5, 10, std::numeric_limits<int64_t>::max()).value()->size(), 1u);
+  EXPECT_EQ(make_slice(base, 5, -1, std::numeric_limits<int64_t>::min()).value()->size(), 1u);
 }
 
 TEST(View, a_number_beyond_the_base_is_an_error) {

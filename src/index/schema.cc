@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "index/number_lists.h"
+
 namespace headrace {
 namespace {
 
@@ -40,9 +42,17 @@ bool same_values(const Field& a, const Field& b) {
   const auto is_picture = [](Kind kind) {
     return kind == Kind::kBytes || kind == Kind::kJpeg || kind == Kind::kPng || kind == Kind::kWebp;
   };
-  if (a == b) return true;
+  if (a == b || is_list_of(a, b) || is_list_of(b, a)) return true;
   return a.name == b.name && a.storage == b.storage && a.storage == Storage::kExtent &&
          a.dtype == b.dtype && a.shape == b.shape && is_picture(a.kind) && is_picture(b.kind);
+}
+
+bool is_list_of(const Field& number, const Field& list) {
+  const bool is_number = (number.kind == Kind::kInt && number.dtype == DType::kI64) ||
+                         (number.kind == Kind::kFloat && number.dtype == DType::kF32);
+  return is_number && number.storage == Storage::kInline && list.kind == Kind::kArray &&
+         list.name == number.name && list.dtype == number.dtype &&
+         list.shape == std::vector<int64_t>{kVaries};
 }
 
 std::string field_text(const Field& field) {

@@ -6,7 +6,7 @@
 namespace headrace {
 namespace {
 
-constexpr uint64_t kMaxAxes = 32;
+constexpr uint64_t kMaxAxes = 64;  // as NumPy 2 has, and as the formats read
 
 void put_field(ByteVector& out, const Field& field) {
   put_text(out, field.name);

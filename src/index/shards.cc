@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "index/number_lists.h"
+
 namespace headrace {
 namespace {
 
@@ -14,9 +16,13 @@ size_t shard_of(const std::vector<uint64_t>& first, uint64_t at) {
   return static_cast<size_t>(std::upper_bound(first.begin(), first.end(), at) - first.begin()) - 1;
 }
 
-// One shard may have pairs and another not; one pictures of one kind and another of two.
+// One shard may have pairs and another not; one pictures of one kind and another of two; one
+// numbers and another lists of them.
 void widen(const Field& field, Field& known) {
-  known.many = known.many || field.many;
+  const bool many = known.many || field.many;
+  if (is_list_of(known, field)) known = field;
+  known.many = many;
+  if (is_list_of(field, known)) return;
   if (known.kind != field.kind) known.kind = Kind::kBytes;
 }
 

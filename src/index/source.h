@@ -27,7 +27,7 @@
 
 namespace headrace {
 
-// What is fetched and opened once.  Two units are the same when file, offset and opening are.
+// What is fetched and opened once.  Two are the same when file, offset, length and opening are.
 struct Unit {
   uint32_t file = 0;     // of Source::file_path()
   uint32_t opening = 0;  // 0: the stored bytes are the value; else open_unit() knows what

@@ -95,8 +95,11 @@ Result<std::shared_ptr<const Source>> make_slice(std::shared_ptr<const Source> b
                                                  int64_t end, int64_t step) {
   if (step == 0) return invalid("a slice's step must not be 0");
   std::vector<uint64_t> samples;
-  for (int64_t at = begin; step > 0 ? at < end : at > end; at += step)
+  for (int64_t at = begin; step > 0 ? at < end : at > end; at += step) {
     samples.push_back(static_cast<uint64_t>(at));
+    // Compared without adding: a step may be as large as a number can be.
+    if (step > 0 ? step >= end - at : step <= end - at) break;
+  }
   return make_view(std::move(base), std::move(samples));
 }
 

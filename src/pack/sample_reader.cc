@@ -49,7 +49,7 @@ Result<HeldRecord> SampleReader::record(size_t i) {
         out.bytes.insert(out.bytes.end(), value.value().begin(), value.value().end());
       if (!status.ok())
         return gather_.locate(
-            status.with(fmt::format("field '{}'", source_.schema()[fields_[f]].name)), i, f);
+            status.with(fmt::format("field '{}'", source_.schema()[fields_[f]].name)), i, f, v);
       out.values.push_back({f, begin, out.bytes.size() - begin});
     }
   }

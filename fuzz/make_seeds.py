@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes inputs for the fuzz targets to begin with: python fuzz/make_seeds.py FOLDER.
+
+The golden files that are small, each with the byte behind it that tells format_fuzz what it is.
+"""
+
+import gzip
+import struct
+import sys
+from pathlib import Path
+
+GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden"
+LARGEST = 65000  # ./dev fuzz gives inputs of 64 KiB at most
+WHOLE, FOLDER, OPENED, INDEX, PATCHED, MADE_UP = 0, 1, 2, 3, 4, 6
+SHAPES = 10
+WRITERS = 8
+
+
+def whole_files():
+    for path in sorted(GOLDEN.rglob("*")):
+        if path.suffix in (".arrow", ".tfrecord", ".mds", ".idx") or path.name.endswith(".tfrecord.gz"):
+            yield path.name, path.read_bytes()
+        elif path.name.endswith(".beton.gz"):
+            yield path.name, gzip.decompress(path.read_bytes())
+
+
+def folders():
+    """The index.json beside a shard, which is called `shard` in it."""
+    for index in sorted(GOLDEN.glob("*/*/index.json")):
+        for shard in sorted(index.parent.iterdir()):
+            if shard.name == "index.json":
+                continue
+            text = index.read_text().replace(f'"{shard.name}"', '"shard"').encode()
+            yield f"{index.parent.name}-{shard.name}", struct.pack("<H", len(text)) + text + shard.read_bytes()
+
+
+def format_seeds():
+    seeds = [(name, data, WHOLE) for name, data in whole_files()]
+    seeds += [(name, data, FOLDER) for name, data in folders()]
+    seeds += [(f"opened-{n}", struct.pack("<II", n, 128) + bytes(64), OPENED) for n in (1, 2, 3, 4, 16, 64, 2**31 | 1)]
+    seeds += [("index", bytes(32), INDEX)]
+    seeds += [(f"patched-{n}", bytes([0, 0, 0]), PATCHED + 8 * n) for n in range(WRITERS)]
+    seeds += [(f"made-up-{n}", bytes(range(256)) * 2, MADE_UP + 8 * n) for n in range(SHAPES)]
+    return {name: data + bytes([choice]) for name, data, choice in seeds}
+
+
+EXPRESSIONS = [
+    "cls < 10 and not (width < 256 or source in [\"web\", 'scan'])",
+    '0 <= score < 0.5 and key != "a/b"',
+    "`a name with blanks` == 3 or x not in [1, 2.5, -3e2]",
+]
+
+
+def main(to: Path):
+    seeds = {
+        "format_fuzz": format_seeds(),
+        "expression_fuzz": {f"{i}": b"\0" + text.encode() for i, text in enumerate(EXPRESSIONS)},
+    }
+    for target, files in seeds.items():
+        (to / target).mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            if len(data) <= LARGEST:
+                (to / target / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
