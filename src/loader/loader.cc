@@ -116,7 +116,12 @@ Status Loader::settle_engine(const LoaderOptions& options) {
   const int ranks = std::max(1, options.local_ranks);
   EngineOptions& e = engine_options_;
   e.compute_threads = options.threads > 0 ? options.threads : std::max(1, usable_cpus() / ranks);
-  e.io_threads = std::clamp(e.compute_threads, 4, 16);
+  // Near storage is read faster than it is decoded: more threads than these only get in the way
+  // of those that decode.
+  const bool far = std::any_of(sources_.begin(), sources_.end(), [](const LoaderSource& s) {
+    return s.source->size() > 0 && s.source->store().is_far(s.source->file_path(0));
+  });
+  e.io_threads = std::clamp(e.compute_threads, far ? 4 : 2, 16);
   e.memory_budget_bytes = options.memory_budget_bytes;
   if (e.memory_budget_bytes == 0)
     e.memory_budget_bytes =

@@ -47,6 +47,7 @@ class FaultStore final : public Store {
     return inner_->list(folder);
   }
   bool prefers_runs() const override { return inner_->prefers_runs(); }
+  bool is_far(const std::string& path) const override { return inner_->is_far(path); }
 
  private:
   struct Armed {

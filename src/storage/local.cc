@@ -8,10 +8,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "storage/descriptors.h"
@@ -70,6 +73,15 @@ class LocalStore final : public Store {
       const Status status = read_one(request);
       request.done(status.ok() ? status : status.in_file(request.path));
     }
+  }
+
+  // What is known to be a disk or memory of this machine is near; all else may be far.
+  bool is_far(const std::string& path) const override {
+    struct statfs info{};
+    if (::statfs(path.c_str(), &info) != 0) return true;
+    constexpr std::array<int64_t, 6> kNear = {EXT4_SUPER_MAGIC,  XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                              TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC};
+    return std::find(kNear.begin(), kNear.end(), int64_t{info.f_type}) == kNear.end();
   }
 
   Result<FileInfo> stat(const std::string& path) const override {

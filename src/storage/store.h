@@ -62,6 +62,13 @@ class Store {
   // the engine then reads whole runs and keeps them.
   virtual bool prefers_runs() const { return false; }
 
+  // Whether a read of this file may take milliseconds that nobody computes in (a network between):
+  // then more threads wait for reads at a time.
+  virtual bool is_far(const std::string& path) const {
+    (void)path;
+    return prefers_runs();
+  }
+
   // Blocking conveniences over read().  Errors name the path and the offset.
   Status read_at(const std::string& path, uint64_t offset, uint64_t length, Buffer& into) const;
   Result<Buffer> read_all(const std::string& path) const;
