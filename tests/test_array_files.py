@@ -430,6 +430,26 @@ def test_packing_and_blends(field, tmp_path):
             same(x, data[x[0, 0] // 120])
 
 
+def test_bytes_and_lists_are_what_is_assembled(tmp_path):
+    url = tmp_path / "a.npy"
+    np.save(url, cube("i4").astype(">i4"))
+    fields = {"b": hr.bytes("data"), "v": hr.array("data").list()}
+    with hr.Loader(url, 4, fields, shuffle=False, output="numpy") as loader:
+        got = [(b, v) for batch in loader for b, v in zip(batch["b"], batch["v"])]
+    for (b, v), want in zip(got, cube("i4"), strict=True):
+        assert bytes(b) == want.tobytes()
+        same(v, want)
+    empty = str(tmp_path / "e.zarr")
+    zarr.create_array(empty, shape=(6, 2), chunks=(2, 2), dtype="i4", fill_value=3)
+    with hr.Loader(empty, 4, {"v": hr.array("data").list(), "b": hr.bytes("data")}, tail="keep", output="numpy") as loader:
+        for batch in loader:
+            for v in batch["v"]:
+                same(v, np.full(2, 3, "i4"))
+    np.save(url, np.arange(9.0))
+    with hr.Loader(url, 9, {"n": hr.scalar("data")}, shuffle=False, output="numpy") as loader:
+        same(next(iter(loader))["n"], np.arange(9.0))
+
+
 def test_steps_follow_windows(field):
     url, data = field
     fields = {"x": hr.array("v", window=2).normalize(10, 2)}

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array/array_boxes.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-
-#include "array/unpack.h"
 
 namespace headrace {
 namespace {
@@ -20,21 +15,8 @@ struct Run {
 };
 using Runs = std::vector<Run>;
 
-constexpr uint64_t kMostElements = uint64_t{1} << 47;
-
 const Array& first_array(const ArrayDescription& d, const ArrayField& field) {
   return *d.variables[field.variables[0]].segments[0];
-}
-
-int64_t total_along(const Variable& variable) {
-  int64_t n = 0;
-  for (const auto& segment : variable.segments) n += segment->shape[*variable.along];
-  return n;
-}
-
-bool is_patched(const ArrayField& field) {
-  return std::any_of(field.axes.begin(), field.axes.end(),
-                     [](const AxisChoice& c) { return c.patch > 0; });
 }
 
 Runs runs_of_range(int64_t begin, int64_t length, int64_t extent, bool periodic) {
@@ -215,201 +197,11 @@ void visit_runs(const Variable& variable, const std::vector<Runs>& runs, size_t 
   }
 }
 
-Status check_axis(const Variable& variable, const Array& array, const AxisChoice& choice,
-                  size_t axis) {
-  const int64_t extent = array.shape[axis];
-  const std::string name =
-      axis < variable.dims.size() ? variable.dims[axis] : fmt::format("axis {}", axis);
-  if (choice.patch > extent)
-    return invalid(fmt::format("a patch of {} does not fit into '{}', which has {}", choice.patch,
-                               name, extent));
-  for (const int64_t index : choice.indexes)
-    if (index < 0 || index >= extent)
-      return invalid(
-          fmt::format("there is no index {} on '{}', which has {}", index, name, extent));
-  return {};
-}
-
-// Numbers come from the file: everything that is computed from them stays far below 2^63.
-bool multiply(uint64_t& product, int64_t by) {
-  const auto factor = static_cast<uint64_t>(std::max<int64_t>(1, by));
-  if (product > kMostElements / factor) return false;
-  product *= factor;
-  return true;
-}
-
-Status check_array(const Array& array) {
-  const auto wrong = [&array](std::string_view what) {
-    return invalid(fmt::format("'{}' says a shape of [{}] in chunks of [{}]: {}", array.name,
-                               fmt::join(array.shape, ","), fmt::join(array.chunk, ","), what));
-  };
-  uint64_t chunks = 1;
-  uint64_t elements = 1;
-  uint64_t in_chunk = 1;
-  if (array.chunk.size() != array.shape.size()) return wrong("ranks differ");
-  for (size_t a = 0; a < array.shape.size(); ++a) {
-    if (array.chunk[a] < 1 || array.shape[a] < 0) return wrong("an extent is negative");
-    if (!multiply(elements, array.shape[a]) || !multiply(in_chunk, array.chunk[a]))
-      return wrong("too many elements");
-    chunks *= static_cast<uint64_t>((array.shape[a] + array.chunk[a] - 1) / array.chunk[a]);
-  }
-  if (array.places.size() != chunks) return internal("places do not fit the grid of chunks");
-  if (!array.fill.empty() && array.fill.size() != size_of(array.dtype))
-    return internal("a fill value of another size than an element");
-  if (array.packed && (array.dtype == DType::kF16 || array.dtype == DType::kBF16))
-    return unsupported(fmt::format("'{}': packed {}", array.name, dtype_name(array.dtype)));
-  return check_chain(array.filters);
-}
-
-Status check_segment(const Variable& variable, const Array& like, const Array& array) {
-  const bool same = array.dtype == like.dtype && array.shape.size() == like.shape.size() &&
-                    array.packed == like.packed && array.big_endian == like.big_endian &&
-                    array.scale == like.scale && array.offset == like.offset &&
-                    array.missing == like.missing;
-  bool fits = same;
-  for (size_t a = 0; fits && a < like.shape.size(); ++a)
-    fits = a == variable.along || array.shape[a] == like.shape[a];
-  if (!fits)
-    return invalid(fmt::format(
-        "'{}' is {}[{}] in one file and {}[{}] in another (or is packed in another way): files "
-        "along one axis must be alike",
-        variable.name, dtype_name(like.dtype), fmt::join(like.shape, ","), dtype_name(array.dtype),
-        fmt::join(array.shape, ",")));
-  return check_array(array);
-}
-
 }  // namespace
 
 Bytes fill_of(const Array& array) {
   static constexpr std::byte kZeros[8] = {};
   return array.fill.empty() ? Bytes(kZeros).first(size_of(array.dtype)) : Bytes(array.fill);
-}
-
-Extents region_shape(const ArrayDescription& d, const ArrayField& field) {
-  const Variable& variable = d.variables[field.variables[0]];
-  const Array& array = *variable.segments[0];
-  Extents shape;
-  for (size_t a = 0; a < array.shape.size(); ++a) {
-    const AxisChoice& choice = field.axes[a];
-    if (variable.along && a == *variable.along)
-      shape.push_back(std::max<int64_t>(1, field.count));
-    else if (choice.patch > 0)
-      shape.push_back(choice.patch);
-    else
-      shape.push_back(choice.indexes.empty() ? array.shape[a]
-                                             : static_cast<int64_t>(choice.indexes.size()));
-  }
-  return shape;
-}
-
-Field schema_of(const ArrayDescription& d, const ArrayField& field) {
-  const Variable& variable = d.variables[field.variables[0]];
-  const Array& array = *variable.segments[0];
-  Field out{.name = field.name, .kind = Kind::kArray};
-  out.dtype = array.packed ? unpacked_dtype(array.dtype) : array.dtype;
-  if (field.variables.size() > 1) out.shape.push_back(static_cast<int64_t>(field.variables.size()));
-  const Extents shape = region_shape(d, field);
-  for (size_t a = 0; a < shape.size(); ++a)
-    if (!(variable.along && a == *variable.along && field.count == 0))
-      out.shape.push_back(shape[a]);
-  return out;
-}
-
-Status check_field(const ArrayDescription& d, const ArrayField& field) {
-  if (field.variables.empty()) return invalid("no variable is named");
-  const Array& like = first_array(d, field);
-  const Variable& lead = d.variables[field.variables[0]];
-  for (const uint32_t v : field.variables) {
-    if (v >= d.variables.size()) return internal("no such variable");
-    const Variable& variable = d.variables[v];
-    if (variable.segments.empty()) return internal("a variable without arrays");
-    for (const auto& array : variable.segments)
-      HEADRACE_TRY(check_segment(variable, *variable.segments[0], *array));
-    const Array& array = *variable.segments[0];
-    if (array.shape != like.shape || array.dtype != like.dtype || variable.along != lead.along ||
-        array.packed != like.packed || array.big_endian != like.big_endian)
-      return invalid(
-          fmt::format("'{}' is {}[{}], '{}' is {}[{}]: variables of one field must be alike",
-                      lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","), variable.name,
-                      dtype_name(array.dtype), fmt::join(array.shape, ",")));
-  }
-  if (field.axes.size() != like.shape.size()) return internal("a choice for every axis is wanted");
-  if (field.count < 0) return invalid(fmt::format("a window of {} steps", field.count));
-  for (size_t a = 0; a < field.axes.size(); ++a)
-    if (!(lead.along && a == *lead.along)) HEADRACE_TRY(check_axis(lead, like, field.axes[a], a));
-  return {};
-}
-
-Status check_positions(const ArrayDescription& d) {
-  const ArraySamples& s = d.samples;
-  int64_t first = 0;
-  int64_t last = s.end - 1;
-  if (!s.starts.empty()) {
-    first = *std::min_element(s.starts.begin(), s.starts.end());
-    last = *std::max_element(s.starts.begin(), s.starts.end());
-  }
-  if (last < first) return invalid("the axis is shorter than the window: there is no sample");
-  for (const ArrayField& field : d.fields)
-    for (const uint32_t v : field.variables) {
-      const Variable& variable = d.variables[v];
-      if (!variable.along) continue;
-      const int64_t total = total_along(variable);
-      const int64_t end = last + field.from + std::max<int64_t>(1, field.count);
-      if (first + field.from < 0 || end > total)
-        return invalid(fmt::format(
-            "field '{}': a sample wants the steps {} to {} of '{}', which has {} along its axis",
-            field.name, first + field.from, end - 1, variable.name, total));
-    }
-  return {};
-}
-
-Result<Extents> count_tiles(const ArrayDescription& d) {
-  Extents tiles;
-  if (!d.samples.tiled) return tiles;
-  const ArrayField* lead = nullptr;
-  for (const ArrayField& field : d.fields) {
-    if (!is_patched(field)) continue;
-    Extents mine;
-    const Array& array = first_array(d, field);
-    for (size_t a = 0; a < field.axes.size(); ++a)
-      if (field.axes[a].patch > 0)
-        mine.push_back((array.shape[a] + field.axes[a].patch - 1) / field.axes[a].patch);
-    if (lead != nullptr && mine != tiles)
-      return invalid(fmt::format("fields '{}' and '{}' are cut into different numbers of tiles",
-                                 lead->name, field.name));
-    tiles = mine;
-    lead = &field;
-  }
-  return tiles;
-}
-
-Hash128 fingerprint_of(const ArrayDescription& d) {
-  Hasher hasher;
-  hasher.add("arrays");
-  const auto numbers = [&hasher](const auto& list) {
-    hasher.add(uint64_t{list.size()});
-    for (const int64_t n : list) hasher.add(static_cast<uint64_t>(n));
-  };
-  for (const Variable& variable : d.variables) {
-    hasher.add(variable.name).add(uint64_t{variable.segments.size()});
-    for (const auto& array : variable.segments) {
-      hasher.add(dtype_name(array->dtype));
-      numbers(array->shape);
-      numbers(array->chunk);
-    }
-  }
-  for (const ArrayField& field : d.fields) {
-    hasher.add(field.name).add(static_cast<uint64_t>(field.from));
-    hasher.add(static_cast<uint64_t>(field.count));
-    numbers(std::vector<int64_t>(field.variables.begin(), field.variables.end()));
-    for (const AxisChoice& choice : field.axes) {
-      numbers(choice.indexes);
-      hasher.add(static_cast<uint64_t>(choice.patch)).add(uint64_t{choice.periodic});
-    }
-  }
-  numbers(d.samples.starts);
-  hasher.add(static_cast<uint64_t>(d.samples.end)).add(static_cast<uint64_t>(d.samples.stride));
-  return hasher.add(uint64_t{d.samples.tiled}).finish();
 }
 
 void visit_boxes(const ArrayDescription& d, const ArrayField& field, int64_t position,

@@ -213,6 +213,7 @@ Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
 
 SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
   const Entry& entry = requests_[i];
+  if (entry.source->assembles()) return nullptr;
   const auto pieces = std::span(entry.request.pieces)
                           .first(entry.request.first_piece[field + 1])
                           .subspan(entry.request.first_piece[field]);
