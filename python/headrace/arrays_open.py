@@ -265,7 +265,9 @@ def open_arrays(urls: Sequence[str], fields: Mapping[str, Field] | None) -> tupl
         raise UsageError("fields is a dict: {'x': hr.array('t2m', window=4), ...}")
     for name, f in fields.items():
         if not isinstance(f, Field) or f.what not in ("array", "tokens", "scalar", "bytes", "key"):
-            raise UsageError(f"field '{name}' is {f!r}; of files of arrays hr.array, hr.tokens, hr.scalar, hr.bytes and hr.key are made")
+            raise UsageError(
+                f"field '{name}' is {f!r}; of files of arrays hr.array, hr.tokens, hr.scalar, hr.bytes and hr.key are made"
+            )
     wanted = {n: f for n, f in fields.items() if f.what != "key"}
     if not wanted:
         raise UsageError("no field but the key is asked for")

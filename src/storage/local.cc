@@ -79,8 +79,9 @@ class LocalStore final : public Store {
   bool is_far(const std::string& path) const override {
     struct statfs info{};
     if (::statfs(path.c_str(), &info) != 0) return true;
-    constexpr std::array<int64_t, 6> kNear = {EXT4_SUPER_MAGIC,  XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
-                                              TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC};
+    constexpr std::array<int64_t, 6> kNear = {EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,
+                                              BTRFS_SUPER_MAGIC,     TMPFS_MAGIC,
+                                              OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC};
     return std::find(kNear.begin(), kNear.end(), int64_t{info.f_type}) == kNear.end();
   }
 
