@@ -100,7 +100,9 @@ class ArraySource final : public Source {
   }
 
   const Store& store() const override { return *store_; }
-  std::string file_path(uint32_t file) const override { return d_.files[file]; }
+  std::string file_path(uint32_t file) const override {
+    return file < d_.files.size() ? d_.files[file] : std::string();  // all chunks may be missing
+  }
   std::string key(uint64_t sample) const override {
     if (sample >= size()) return {};
     const int64_t at = position(sample / tile_count());
