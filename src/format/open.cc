@@ -107,7 +107,8 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
     }
   }
   if (noted > kMaxNotices)
-    opened.notices.push_back(fmt::format("and {} more like these", noted - kMaxNotices));
+    opened.notices.push_back(
+        fmt::format("{}: and {} more like these", name_urls(urls), noted - kMaxNotices));
   if (made.shards.samples() == 0) return no_samples(urls, opened.notices);
   made.parts = std::move(parts);
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
