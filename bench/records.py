@@ -48,7 +48,7 @@ def pack(data: Data, formats: tuple[str, ...]) -> list[Packed]:
     for name in formats:
         folder = data.cache(f"headrace-{name}")
         hr.pack(data.shards, folder, to=name, shards=2)
-        fields = hr.open(folder).fields
+        fields = [name for name, _ in hr.open(folder).schema]
         out.append(Packed(name, str(folder), "jpg" if "jpg" in fields else "data"))
     return out
 
@@ -63,7 +63,6 @@ def contenders(packed: list[Packed]) -> list[Contender]:
     by_name = {p.format: p for p in packed}
     for name, access, suffix in (
         ("take, Parquet", "take", ".parquet"),
-        ("take, Arrow", "take", ".arrow"),
         ("mapped rows, Arrow", "rows", ".arrow"),
     ):
         p = by_name.get(suffix[1:])
@@ -119,7 +118,6 @@ def bytes_table(rates: dict[str, list[float]], packed: list[Packed]) -> report.T
         out.append((f"headrace {p.format}", f"{ours:,.0f}", f"{bare:,.0f}" if bare else "", ratio))
     against = {
         "pyarrow take, Parquet": "headrace parquet",
-        "pyarrow take, Arrow": "headrace arrow",
         "pyarrow mapped rows, Arrow": "headrace arrow",
     }
     for name, rate in median.items():
