@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/utf8.h"
+
 namespace headrace {
 namespace {
 
@@ -37,19 +39,7 @@ Status take_unicode(std::string_view& rest, std::string& out) {
       return corrupt("half a surrogate pair");
     c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
   }
-  const auto put = [&out](uint32_t byte) { out += static_cast<char>(byte); };
-  if (c < 0x80) return put(c), Status();
-  if (c < 0x800) {
-    put(0xc0 | c >> 6);
-  } else if (c < 0x10000) {
-    put(0xe0 | c >> 12);
-    put(0x80 | (c >> 6 & 0x3f));
-  } else {
-    put(0xf0 | c >> 18);
-    put(0x80 | (c >> 12 & 0x3f));
-    put(0x80 | (c >> 6 & 0x3f));
-  }
-  put(0x80 | (c & 0x3f));
+  put_utf8(out, c);
   return {};
 }
 

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <limits>
 
+#include "base/utf8.h"
+
 namespace headrace {
 namespace {
 
@@ -166,22 +168,6 @@ void transpose(const NpyHeader& header, MutableBytes data) {
       index[a] = 0;
     }
   }
-}
-
-void put_utf8(std::string& out, uint32_t c) {
-  const auto put = [&out](uint32_t b) { out += static_cast<char>(b); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) {
-    put(0xc0 | c >> 6);
-  } else if (c < 0x10000) {
-    put(0xe0 | c >> 12);
-    put(0x80 | (c >> 6 & 0x3f));
-  } else {
-    put(0xf0 | c >> 18);
-    put(0x80 | (c >> 12 & 0x3f));
-    put(0x80 | (c >> 6 & 0x3f));
-  }
-  put(0x80 | (c & 0x3f));
 }
 
 }  // namespace

@@ -54,4 +54,20 @@ size_t valid_utf8_prefix(Bytes bytes) {
   return i;
 }
 
+void put_utf8(std::string& out, uint32_t letter) {
+  const auto put = [&out](uint32_t byte) { out += static_cast<char>(byte); };
+  if (letter < 0x80) return put(letter);
+  if (letter < 0x800) {
+    put(0xc0 | letter >> 6);
+  } else if (letter < 0x10000) {
+    put(0xe0 | letter >> 12);
+    put(0x80 | (letter >> 6 & 0x3f));
+  } else {
+    put(0xf0 | letter >> 18);
+    put(0x80 | (letter >> 12 & 0x3f));
+    put(0x80 | (letter >> 6 & 0x3f));
+  }
+  put(0x80 | (letter & 0x3f));
+}
+
 }  // namespace headrace

@@ -18,7 +18,8 @@ Status no_meta(Bytes head) {
     return unsupported("an LMDB file of a 32-bit machine: copy it with mdb_dump and mdb_load");
   if (magic_at(16) == 0xdec0efbe)
     return unsupported("an LMDB file of a big-endian machine: copy it with mdb_dump and mdb_load");
-  return corrupt(fmt::format("no LMDB file: {:#010x} where the magic belongs", magic_at(16)));
+  return corrupt(
+      fmt::format("no LMDB file: {:08x} where the magic beefc0de belongs", magic_at(16)));
 }
 
 // How LMDB compares keys of such a tree.

@@ -44,8 +44,8 @@ struct PartHeader {
 
 Status parse_part(Bytes head, PartHeader& out) {
   if (load_le<uint32_t>(head) != kRecordioMagic)
-    return corrupt(fmt::format("no record begins here: {:#010x} where the magic belongs",
-                               load_le<uint32_t>(head)));
+    return corrupt(fmt::format("no record begins here: {:08x} where the magic {:08x} belongs",
+                               load_le<uint32_t>(head), kRecordioMagic));
   const auto packed = load_le<uint32_t>(head.subspan(4));
   if (packed >> 29 > 3) return corrupt(fmt::format("no kind of part: {}", packed >> 29));
   out = {static_cast<RecordPart>(packed >> 29), packed & kRecordioMaxLength};
