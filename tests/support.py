@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import pickle
+import random
 import signal
 import subprocess
 import sys
@@ -248,3 +249,33 @@ def resident_bytes() -> int:
 
 def same(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return sorted(a) == sorted(b)
+
+
+def good_samples(path: Any, fields: Any = None) -> int:
+    """How many samples can be read; errors must be ours."""
+    try:
+        ds = hr.open(path, fields)
+    except hr.Error:
+        return 0
+    good = 0
+    for i in range(len(ds)):
+        try:
+            ds[i]
+            good += 1
+        except hr.Error:
+            pass
+    return good
+
+
+def good_after_changes(path: pathlib.Path, open_as: pathlib.Path, fields: Any, rounds: int = 60) -> list[int]:
+    """What `good_samples` finds each time that one to three bytes of the file are others."""
+    whole, rng, found = path.read_bytes(), random.Random(3), []
+    for _ in range(rounds):
+        changed = bytearray(whole)
+        for _ in range(rng.randint(1, 3)):
+            changed[rng.randrange(len(changed))] = rng.randrange(256)
+        path.write_bytes(changed)
+        for sidecar in path.parent.glob("*.hridx"):
+            sidecar.unlink()
+        found.append(good_samples(open_as, fields))
+    return found

@@ -14,7 +14,7 @@ import headrace as hr
 import lmdb
 import numpy as np
 import pytest
-from support import COUNT, Data, crop, digest, members_of, write_tar
+from support import COUNT, Data, crop, members_of, write_tar
 
 PAGE = 4096
 
@@ -167,16 +167,10 @@ def test_a_packed_database_can_be_written_to_by_lmdb(data: Data, tmp_path: pathl
     assert read_lmdb(path) == want
 
 
-def test_packed_it_gives_the_same_samples_and_batches(data: Data, tmp_path: pathlib.Path) -> None:
+def test_packed_twice_it_is_the_same_bytes(data: Data, tmp_path: pathlib.Path) -> None:
     hr.pack(data.tar, tmp_path / "a", to="lmdb", shards=2, keep_order=True)
     hr.pack(data.tar, tmp_path / "b", to="lmdb", shards=2, keep_order=True)
     assert (tmp_path / "a/shard-000001.lmdb").read_bytes() == (tmp_path / "b/shard-000001.lmdb").read_bytes()
-    digests = set()
-    for source in (data.tar, tmp_path / "a"):
-        fields = {"image": crop(), "label": hr.scalar("cls"), "text": hr.text("txt"), "key": hr.key()}
-        with hr.Loader(source, 8, fields, shuffle="global", seed=3, output="numpy") as loader:
-            digests.add(digest(loader.epoch(1)))
-    assert len(digests) == 1  # the keys of these data are in order
 
 
 def test_keys_that_cannot_be_are_refused_when_packing(tmp_path: pathlib.Path) -> None:
@@ -219,7 +213,7 @@ def test_cuts_and_flips_are_errors_or_what_was_written(tmp_path: pathlib.Path) -
 
 def test_what_is_no_lmdb_is_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.lmdb"
-    for content, text in ((b"", "0 bytes do not hold"), (bytes(9000), "0x00000000 where the magic belongs")):
+    for content, text in ((b"", "0 bytes do not hold"), (bytes(9000), "00000000 where the magic beefc0de belongs")):
         path.write_bytes(content)
         with pytest.raises(hr.DataError, match=text):
             hr.open(path)

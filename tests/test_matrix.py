@@ -13,6 +13,7 @@ import headrace as hr
 import numpy as np
 import pytest
 from headrace import photos
+from support import Data, crop, digest
 
 COUNT = 40
 # Not a place for pictures, captions and labels.
@@ -151,3 +152,16 @@ def test_inspect_shows_every_format(packed: dict[str, Any], name: str) -> None:
     assert facts["samples"] == COUNT and facts["format"] == name
     assert {"kind", "dtype", "shape", "many", "bytes"} <= {k for f in facts["fields"] for k in f}
     page(facts)
+
+
+@pytest.mark.parametrize(
+    "to", ["arrow", "lmdb", "mds", "npz", "parquet", "tfrecord"]
+)  # lmdb: the keys of these data are in order
+def test_what_keeps_keys_and_order_gives_the_same_batches(data: Data, tmp_path: pathlib.Path, to: str) -> None:
+    hr.pack(data.tar, tmp_path / "out", to=to, shards=3, keep_order=True)
+    fields = {"image": crop(), "label": hr.scalar("cls"), "text": hr.text("txt"), "key": hr.key()}
+    digests = set()
+    for source in (data.tar, tmp_path / "out"):
+        with hr.Loader(source, 8, fields, shuffle="global", seed=3, output="numpy") as loader:
+            digests.add(digest(loader.epoch(1)))
+    assert len(digests) == 1

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from layouts import read_mds
 from PIL import Image
-from support import Data, crop, digest, write_tar
+from support import good_after_changes, good_samples, write_tar
 
 GOLDEN = pathlib.Path(__file__).parent / "golden/mds"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
@@ -202,16 +202,6 @@ def test_a_number_that_no_index_holds_is_refused(tmp_path: pathlib.Path) -> None
         hr.open(tmp_path / "x.mds")
 
 
-def test_packed_it_gives_the_same_batches(data: Data, tmp_path: pathlib.Path) -> None:
-    hr.pack(data.tar, tmp_path / "out", to="mds", shards=3, keep_order=True)
-    digests = set()
-    for source in (data.tar, tmp_path / "out"):
-        fields = {"image": crop(), "label": hr.scalar("cls"), "text": hr.text("txt"), "key": hr.key()}
-        with hr.Loader(source, 8, fields, shuffle="global", seed=3, output="numpy") as loader:
-            digests.add(digest(loader.epoch(1)))
-    assert len(digests) == 1
-
-
 def test_what_is_packed_has_the_columns_of_its_fields(golden: pathlib.Path, tmp_path: pathlib.Path) -> None:
     hr.pack(golden / "scalars", tmp_path / "out", to="mds", shards=2, keep_order=True)
     index = json.loads((tmp_path / "out/index.json").read_text())
@@ -265,20 +255,8 @@ def test_what_mds_cannot_hold_is_refused_by_name(golden: pathlib.Path, tmp_path:
 @pytest.mark.parametrize("name", ["values/shard.00001.mds", "values/index.json", "zstd/shard.00001.mds.zstd"])
 def test_any_change_is_an_error_or_values_but_never_a_crash(golden: pathlib.Path, name: str) -> None:
     (path,) = golden.glob(name)
-    whole = path.read_bytes()
-    rng = np.random.default_rng(3)
-    errors = 0
-    for _ in range(60):
-        data = bytearray(whole)
-        for _ in range(int(rng.integers(1, 4))):
-            data[int(rng.integers(len(data)))] = int(rng.integers(256))
-        path.write_bytes(data)
-        for sidecar in path.parent.glob("*.hridx"):
-            sidecar.unlink()
-        try:
-            ds = hr.open(path.parent, {f: hr.bytes(f) for f in RAW})
-            for i in range(len(ds)):
-                ds[i]
-        except hr.Error:
-            errors += 1
-    assert errors > 0 or name.endswith((".bin", ".mds"))
+    fields = {f: hr.bytes(f) for f in RAW}
+    whole = good_samples(path.parent, fields)
+    found = good_after_changes(path, path.parent, fields)
+    assert max(found) <= whole
+    assert min(found) < whole or name.endswith((".bin", ".mds"))  # these have no checksum

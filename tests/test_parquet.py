@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 from headrace import parquet_bridge, photos
-from support import Data, crop, digest
+from support import Data, digest
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -441,16 +441,6 @@ def test_a_file_that_changed_under_its_index_is_an_error(tmp_path: pathlib.Path)
 
 
 # -- writing ------------------------------------------------------------------------------------------
-
-
-def test_packed_it_gives_the_same_batches(data: Data, tmp_path: pathlib.Path) -> None:
-    hr.pack(data.tar, tmp_path / "out", to="parquet", shards=3, keep_order=True)
-    digests = set()
-    for source in (data.tar, tmp_path / "out"):
-        fields = {"image": crop(), "label": hr.scalar("cls"), "text": hr.text("txt"), "key": hr.key()}
-        with hr.Loader(source, 8, fields, shuffle="global", seed=3, output="numpy") as loader:
-            digests.add(digest(loader.epoch(1)))
-    assert len(digests) == 1
 
 
 def test_what_is_packed_pyarrow_reads_and_it_comes_back(data: Data, tmp_path: pathlib.Path) -> None:

@@ -105,7 +105,7 @@ def test_bad_files_are_errors_with_their_place(tmp_path: pathlib.Path) -> None:
     cut = error(whole[: 3 * step - 1])
     assert f"x.rec, offset {2 * step}: the record is cut short" in cut and last in cut
     wrong = error(whole[: 2 * step] + b"zzzz" + whole[2 * step + 4 :])
-    assert f"offset {2 * step}: no record begins here: 0x7a7a7a7a where the magic belongs" in wrong and last in wrong
+    assert f"offset {2 * step}: no record begins here: 7a7a7a7a where the magic ced7230a belongs" in wrong and last in wrong
     assert "too few for the header" in error(RECORDIO_MAGIC + struct.pack("<I", 8) + b"12345678")
     many = struct.pack("<IfQQ", 2**32 - 1, 0, 0, 0)
     assert "4294967295 labels do not fit" in error(RECORDIO_MAGIC + struct.pack("<I", 24) + many)

@@ -195,16 +195,6 @@ def test_what_it_is_is_told_by_its_bytes(golden: pathlib.Path, tmp_path: pathlib
     assert len(hr.open(tmp_path / "train-00000-of-00001")) == 10
 
 
-def test_packed_it_gives_the_same_batches(data: Data, tmp_path: pathlib.Path) -> None:
-    hr.pack(data.tar, tmp_path / "out", to="tfrecord", shards=3, keep_order=True)
-    digests = set()
-    for source in (data.tar, tmp_path / "out"):
-        fields = {"image": crop(), "label": hr.scalar("cls"), "text": hr.text("txt"), "key": hr.key()}
-        with hr.Loader(source, 8, fields, shuffle="global", seed=3, output="numpy") as loader:
-            digests.add(digest(loader.epoch(1)))
-    assert len(digests) == 1
-
-
 def test_packed_and_packed_back_it_has_the_same_bytes(data: Data, tmp_path: pathlib.Path) -> None:
     hr.pack(data.tar, tmp_path / "tar", shards=2, keep_order=True)
     hr.pack(data.tar, tmp_path / "tfrecord", to="tfrecord", shards=1, keep_order=True)
