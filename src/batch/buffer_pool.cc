@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch/buffer_pool.h"
 
-#include <algorithm>
+#include <vector>
 
 namespace headrace {
+namespace {
+
+constexpr size_t kSmall = 4096;  // less than a page: the allocator keeps it as well as a pool does
+
+}  // namespace
 
 std::shared_ptr<BufferPool> BufferPool::make(uint64_t keep_bytes) {
   return std::shared_ptr<BufferPool>(new BufferPool(keep_bytes));
 }
 
 SharedBuffer BufferPool::take(size_t bytes) {
+  if (bytes < kSmall) return std::make_shared<Buffer>(bytes);
   std::unique_ptr<Buffer> found;
   {
     MutexLock lock(mu_);
-    // The tightest fit that wastes less than half; the list is short (tens of buffers).
-    auto best = idle_.end();
-    for (auto it = idle_.begin(); it != idle_.end(); ++it) {
-      const size_t room = (*it)->capacity();
-      if (room < bytes || room / 2 > bytes) continue;
-      if (best == idle_.end() || room < (*best)->capacity()) best = it;
-    }
-    if (best != idle_.end()) {
-      found = std::move(*best);
+    // The tightest fit that wastes less than half.
+    const auto best = sizes_.lower_bound({bytes, 0});
+    if (best != sizes_.end() && best->first / 2 <= bytes) {
+      const auto it = idle_.find(best->second);
+      found = std::move(it->second);
       idle_bytes_ -= found->capacity();
-      std::swap(*best, idle_.back());
-      idle_.pop_back();
+      idle_.erase(it);
+      sizes_.erase(best);
     }
   }
   if (!found) found = std::make_unique<Buffer>();
@@ -38,12 +40,16 @@ SharedBuffer BufferPool::take(size_t bytes) {
 void BufferPool::give_back(std::unique_ptr<Buffer> buffer) {
   std::vector<std::unique_ptr<Buffer>> freed;  // let go after the lock
   MutexLock lock(mu_);
+  const uint64_t turn = next_turn_++;
   idle_bytes_ += buffer->capacity();
-  idle_.push_back(std::move(buffer));
+  sizes_.emplace(buffer->capacity(), turn);
+  idle_.emplace(turn, std::move(buffer));
   while (idle_bytes_ > keep_bytes_ && !idle_.empty()) {
-    idle_bytes_ -= idle_.front()->capacity();
-    freed.push_back(std::move(idle_.front()));
-    idle_.erase(idle_.begin());
+    const auto oldest = idle_.begin();
+    idle_bytes_ -= oldest->second->capacity();
+    sizes_.erase({oldest->second->capacity(), oldest->first});
+    freed.push_back(std::move(oldest->second));
+    idle_.erase(oldest);
   }
 }
 

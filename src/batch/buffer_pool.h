@@ -4,8 +4,10 @@
 // go (often Python, much later), and is handed out again without a page fault.
 #pragma once
 
+#include <map>
 #include <memory>
-#include <vector>
+#include <set>
+#include <utility>
 
 #include "base/buffer.h"
 #include "base/mutex.h"
@@ -31,7 +33,10 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   const uint64_t keep_bytes_;
   mutable Mutex mu_;
-  std::vector<std::unique_ptr<Buffer>> idle_ HEADRACE_GUARDED_BY(mu_);
+  // There may be thousands, where values are small and many: found by size, let go by age.
+  std::map<uint64_t, std::unique_ptr<Buffer>> idle_ HEADRACE_GUARDED_BY(mu_);  // by turn
+  std::set<std::pair<size_t, uint64_t>> sizes_ HEADRACE_GUARDED_BY(mu_);       // capacity, turn
+  uint64_t next_turn_ HEADRACE_GUARDED_BY(mu_) = 0;
   uint64_t idle_bytes_ HEADRACE_GUARDED_BY(mu_) = 0;
 };
 
