@@ -501,9 +501,6 @@ def test_other_bad_input(tmp_path, field):
     (tmp_path / "bad.h5").write_bytes(b"nothing of the kind")
     with pytest.raises(hr.DataError, match="h5py"):
         hr.open(tmp_path / "bad.h5")
-    (tmp_path / "old.nc").write_bytes(b"CDF\x01" + bytes(100))
-    with pytest.raises(hr.Unsupported, match="nccopy"):
-        hr.open(tmp_path / "old.nc")
     (tmp_path / "images").mkdir()
     with pytest.raises(hr.UsageError, match="files of arrays"):
         hr.open(tmp_path / "images", {"x": hr.array("x", window=3)})

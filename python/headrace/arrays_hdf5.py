@@ -33,10 +33,6 @@ def _h5py() -> Any:
 
 def hdf5_arrays(path: str, group: str) -> list[Stored]:
     """The arrays of one group of the file."""
-    with open(path, "rb") as f:
-        head = f.read(4)
-    if head[:3] == b"CDF":
-        raise Unsupported(f"{path} is classic NetCDF, which is not yet read; nccopy -k nc4 makes NetCDF-4 of it")
     h5py = _h5py()
     try:
         with h5py.File(path, "r") as file:

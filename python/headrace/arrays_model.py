@@ -84,6 +84,11 @@ class Stored:
 
         scale, offset = number("scale_factor"), number("add_offset")
         missing = number("_FillValue", "missing_value")
+        if missing is not None and math.isnan(missing):  # as xarray writes floats: it is NaN already
+            missing = None
+        if str(attributes.get("_Unsigned", "")).lower().strip("b'") == "true" and self.dtype.startswith("i"):
+            self.dtype = "u" + self.dtype[1:]  # classic NetCDF has no such types
+            missing = missing + 2.0 ** int(self.dtype[1:]) if missing is not None and missing < 0 else missing
         floating = self.dtype in ("f32", "f64")
         if scale is None and offset is None and not (floating and missing is not None):
             return

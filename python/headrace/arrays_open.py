@@ -11,10 +11,11 @@ import numpy as np
 
 from . import _core
 from .arrays_model import Stored, listed, npy_arrays
+from .arrays_netcdf import netcdf_arrays, sniff
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, Field
 
-_HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4", ".cdf")
+_HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc3", ".nc4", ".cdf")
 
 
 def _parts(url: str) -> tuple[str, str]:
@@ -29,7 +30,7 @@ def _kind(url: str) -> str:
     path = _parts(url)[0].rstrip("/")
     lower = path.lower()
     if lower.endswith(_HDF5):
-        return "hdf5"
+        return sniff(path) or "hdf5"
     if lower.endswith(".npy"):
         return "npy"
     if lower.endswith(".zarr"):
@@ -38,7 +39,7 @@ def _kind(url: str) -> str:
         from .arrays_zarr import is_zarr
 
         return "zarr" if is_zarr(path) else ""
-    return ""
+    return sniff(path) if "." not in os.path.basename(path) else ""
 
 
 def are_arrays(urls: Sequence[str]) -> bool:
@@ -68,6 +69,8 @@ def _read(path: str, group: str) -> list[Stored]:
         from .arrays_hdf5 import hdf5_arrays
 
         return hdf5_arrays(path, group)
+    if kind == "netcdf":
+        return netcdf_arrays(path, group)
     if kind == "npy":
         return npy_arrays(path)
     from .arrays_zarr import zarr_arrays

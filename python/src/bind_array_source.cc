@@ -12,6 +12,7 @@
 
 #include "array/array_source.h"
 #include "array/heap_values.h"
+#include "array/netcdf_classic.h"
 #include "base/crc32c.h"
 #include "base/machine.h"
 #include "base/npy.h"
@@ -213,11 +214,38 @@ nb::dict npy_file(const std::string& path) {
   return out;
 }
 
+// The variables of a classic NetCDF file and where they lie.
+nb::list netcdf_file(const std::string& path) {
+  const NetcdfFile file = unwrap(read_netcdf_classic(*local_store(), path));
+  nb::list dimensions;
+  for (const std::string& name : file.dimensions) dimensions.append(to_str(name));
+  nb::list out;
+  for (const NetcdfVariable& v : file.variables) {
+    nb::dict d;
+    d["name"] = to_str(v.name);
+    nb::list dims;
+    for (const size_t n : v.dims) dims.append(dimensions[n]);
+    d["dims"] = dims;
+    d["shape"] = nb::cast(v.shape);
+    d["dtype"] = v.dtype ? to_str(dtype_name(*v.dtype)) : to_str("");
+    nb::dict numbers;
+    for (const auto& [name, value] : v.numbers) numbers[to_str(name)] = value;
+    d["attributes"] = numbers;
+    d["has_records"] = v.has_records;
+    d["begin"] = v.begin;
+    d["bytes"] = v.bytes;
+    d["stride"] = v.stride;
+    out.append(d);
+  }
+  return out;
+}
+
 }  // namespace
 
 void bind_array_source(nb::module_& m) {
   m.def("open_arrays", &open_arrays);
   m.def("npy_file", &npy_file);
+  m.def("netcdf_file", &netcdf_file);
   m.def("crc32c", [](nb::bytes data) {
     return crc32c(as_bytes(std::string_view(data.c_str(), data.size())));
   });

@@ -4,10 +4,9 @@
 // go (often Python, much later), and is handed out again without a page fault.
 #pragma once
 
-#include <map>
+#include <array>
 #include <memory>
-#include <set>
-#include <utility>
+#include <vector>
 
 #include "base/buffer.h"
 #include "base/mutex.h"
@@ -29,14 +28,13 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
  private:
   explicit BufferPool(uint64_t keep_bytes) : keep_bytes_(keep_bytes) {}
+  std::unique_ptr<Buffer> find(size_t size_class) HEADRACE_REQUIRES(mu_);
   void give_back(std::unique_ptr<Buffer> buffer);
 
   const uint64_t keep_bytes_;
   mutable Mutex mu_;
-  // There may be thousands, where values are small and many: found by size, let go by age.
-  std::map<uint64_t, std::unique_ptr<Buffer>> idle_ HEADRACE_GUARDED_BY(mu_);  // by turn
-  std::set<std::pair<size_t, uint64_t>> sizes_ HEADRACE_GUARDED_BY(mu_);       // capacity, turn
-  uint64_t next_turn_ HEADRACE_GUARDED_BY(mu_) = 0;
+  // By class of size, four to a doubling; the one that came back last is warm and goes first.
+  std::array<std::vector<std::unique_ptr<Buffer>>, 256> idle_ HEADRACE_GUARDED_BY(mu_);
   uint64_t idle_bytes_ HEADRACE_GUARDED_BY(mu_) = 0;
 };
 
