@@ -324,7 +324,7 @@ def _kind_of(name: str, f: Field, stored: Stored) -> str:
 def _first_axis(cube: Cube, fields: Mapping[str, Field]) -> str:
     for f in fields.values():
         stored = cube.variable(f.variables[0] if isinstance(f, ArrayField) else f.field)
-        if stored.dims:
+        if len(stored.dims) > stored.inner:
             return stored.dims[0]
     raise UsageError("the variables have no axis that samples could run along")
 
