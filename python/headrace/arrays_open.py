@@ -309,7 +309,7 @@ def open_arrays(urls: Sequence[str], fields: Mapping[str, Field] | None) -> tupl
 
 def _kind_of(name: str, f: Field, stored: Stored) -> str:
     """What the field's bytes are to the engine; refuses what cannot be made of them."""
-    made = ("array", "tokens", "scalar", "bytes")
+    made: tuple[str, ...] = ("array", "tokens", "scalar", "bytes")
     if stored.kind != "array":
         made = ("image", "bytes", "text", "json", "scalar", "array", "tokens")
     elif stored.values is None and stored.dtype == "u8":
