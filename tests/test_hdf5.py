@@ -149,6 +149,25 @@ def test_several_values_a_sample(tmp_path):
                 assert [bytes(v) for v in values] == [bytes([int(key)]) * ((int(key) * k) % 11) for k in range(3)]
 
 
+def test_numbers_of_variable_length_in_batches(tmp_path):
+    url = tmp_path / "a.h5"
+    with h5py.File(url, "w") as f:
+        d = f.create_dataset("ids", (12,), h5py.vlen_dtype("<i4"))
+        for i in range(12):
+            d[i] = np.arange(i) + 100 * i
+    whole = np.concatenate([np.arange(i, dtype="i4") + 100 * i for i in range(12)])
+    options = {"shuffle": False, "output": "numpy"}
+    with hr.Loader(url, 12, {"t": hr.tokens("ids").padded()}, **options) as loader:
+        values, sizes = next(iter(loader))["t"]
+        assert np.array_equal(np.ravel(sizes), np.arange(12))
+        for i in range(12):
+            same(values[i, :i], np.arange(i, dtype="i4") + 100 * i)
+    with hr.Loader(url, 12, {"t": hr.array("ids").ragged()}, **options) as loader:
+        same(next(iter(loader))["t"][0], whole)
+    with hr.Loader(url, 12, {"t": hr.bytes("ids")}, **options) as loader:
+        assert b"".join(bytes(b) for b in next(iter(loader))["t"]) == whole.tobytes()
+
+
 def test_files_follow_each_other(tmp_path):
     for k in range(3):
         with h5py.File(tmp_path / f"part-{k}.h5", "w") as f:
@@ -405,6 +424,18 @@ def test_what_the_engine_cannot_read_h5py_reads_and_it_is_said(tmp_path, capfd, 
         same(x, want[y])
     same(pickle.loads(pickle.dumps(ds))[3]["x"].shape, (2, 3))
     assert hr.open(url, {"y": hr.scalar("y")}).notices == []
+
+
+def test_inspect_shows_what_is_slow(tmp_path, capsys):
+    from headrace.inspection import look, page
+
+    url = tmp_path / "a.h5"
+    with h5py.File(url, "w") as f:
+        ODD["virtual"](f)
+    facts = look([str(url)], root=None, index=None, number=0, samples=3)
+    assert any("read through h5py" in n for n in facts["notices"])
+    page(facts)
+    assert "read through h5py" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_filter_that_nobody_knows(tmp_path):

@@ -53,7 +53,8 @@ std::vector<bool> find_lonely(const ArrayDescription& d, uint64_t tiles, const S
     for (const uint32_t v : field.variables) {
       const Variable& variable = d.variables[v];
       const Array& array = *variable.segments[0];
-      if (array.filters.empty() || array.values) continue;
+      // Chunks of records are what several variables share.
+      if (array.filters.empty() || array.values || array.record.bytes > 0) continue;
       const Use use = use_of(field, variable, array, d.samples.stride, tiles);
       samples[v] += use.samples;
       opened[v] += use.samples * use.part;
