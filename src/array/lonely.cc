@@ -7,7 +7,8 @@ namespace headrace {
 namespace {
 
 constexpr double kAboutOnce = 1.25;
-constexpr double kWorthOpening = 0.75;  // of the whole chunk, all that samples take of it together
+constexpr double kOnce = 1;           // what samples take of a chunk together: no more than it
+constexpr double kSmall = 256 << 20;  // opened, so much is kept in memory: then sharing is best
 
 // What a field takes of a chunk of this array.
 struct Use {
@@ -58,12 +59,20 @@ std::vector<bool> find_lonely(const ArrayDescription& d, uint64_t tiles, const S
       samples[v] += use.samples;
       opened[v] += use.samples * use.part;
     }
+  const auto bytes = [](const Variable& variable) {
+    double sum = 0;
+    for (const auto& array : variable.segments)
+      sum += static_cast<double>(elements_in(array->shape)) *
+             static_cast<double>(size_of(array->dtype));
+    return sum;
+  };
   const bool near = !d.files.empty() && !store.is_far(d.files[0]);
   std::vector<bool> out(d.variables.size(), false);
   for (size_t v = 0; v < out.size(); ++v) {
-    const bool in_part = near && opens_in_part(d.variables[v].segments[0]->filters);
-    out[v] =
-        samples[v] > 0 && (samples[v] <= kAboutOnce || (in_part && opened[v] <= kWorthOpening));
+    const Variable& variable = d.variables[v];
+    const bool in_part = near && opens_in_part(variable.segments[0]->filters) &&
+                         opened[v] <= kOnce && bytes(variable) > kSmall;
+    out[v] = samples[v] > 0 && (samples[v] <= kAboutOnce || in_part);
   }
   return out;
 }
