@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .arrays_model import Stored, listed, npy_arrays
+from .arrays_model import Stored, held_if_small, listed, npy_arrays
 from .arrays_netcdf import netcdf_arrays, sniff
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, Field
@@ -136,15 +136,15 @@ class Description:
         if stored.name not in self._numbers:
             moves = self.along in stored.dims
             numbers = []
+            axis = stored.dims.index(self.along) if moves else None
             for segment in self.cube.segments(stored.name) if moves else [stored]:
                 numbers.append(len(self.arrays))
-                self.arrays.append(segment.described(len(self.files)))
+                self.arrays.append(held_if_small(segment, axis).described(len(self.files)))
                 self.files += segment.files
                 if segment.reader is not None:
                     self.readers[segment.files[0]] = segment.reader
                     self.slow.append(f"{segment.files[0]} is read through h5py, one thread at a time and slowly: {segment.slow}")
             self._numbers[stored.name] = len(self.variables)
-            axis = stored.dims.index(self.along) if moves else None
             self.variables.append({"name": stored.name, "dims": list(stored.dims), "segments": numbers, "along": axis})
         return self._numbers[stored.name]
 
@@ -309,7 +309,7 @@ def open_arrays(urls: Sequence[str], fields: Mapping[str, Field] | None) -> tupl
 
 def _kind_of(name: str, f: Field, stored: Stored) -> str:
     """What the field's bytes are to the engine; refuses what cannot be made of them."""
-    made = ("array", "tokens", "scalar", "bytes")
+    made: tuple[str, ...] = ("array", "tokens", "scalar", "bytes")
     if stored.kind != "array":
         made = ("image", "bytes", "text", "json", "scalar", "array", "tokens")
     elif stored.values is None and stored.dtype == "u8":
@@ -324,7 +324,7 @@ def _kind_of(name: str, f: Field, stored: Stored) -> str:
 def _first_axis(cube: Cube, fields: Mapping[str, Field]) -> str:
     for f in fields.values():
         stored = cube.variable(f.variables[0] if isinstance(f, ArrayField) else f.field)
-        if stored.dims:
+        if len(stored.dims) > stored.inner:
             return stored.dims[0]
     raise UsageError("the variables have no axis that samples could run along")
 

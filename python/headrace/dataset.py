@@ -224,6 +224,11 @@ class Dataset(Views):
         return [(name, kind) for name, kind, _ in self._source.schema]
 
     @property
+    def notices(self) -> list[str]:
+        """What was said when it was opened: what was left out, what is read slowly and why."""
+        return list(self._source.notices)
+
+    @property
     def fingerprint(self) -> str:
         """Tells data sets apart by names, sizes and counts; moving the data changes nothing."""
         return self._source.fingerprint
