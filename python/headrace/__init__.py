@@ -17,6 +17,7 @@ from .fields import bytes_ as bytes
 from .fields import json_ as json
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
+from .looking import to_xarray
 from .mix import Mix, cutmix, mixup
 from .tools import build_index, doctor, formats, image_size, pack
 
@@ -58,5 +59,6 @@ __all__ = [
     "points",
     "scalar",
     "text",
+    "to_xarray",
     "tokens",
 ]

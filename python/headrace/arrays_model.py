@@ -18,6 +18,10 @@ WHOLE_FILE = (1 << 64) - 1
 MOST_CHUNKS = 1 << 27
 
 
+#: Attributes by which formats keep their own accounts.
+_INNER = ("_", "DIMENSION_", "REFERENCE_LIST", "CLASS", "NAME", "scale_factor", "add_offset", "missing_value")
+
+
 @dataclass
 class Stored:
     """One array of one file or folder. ``why``: it cannot be read, and that is the reason."""
@@ -38,6 +42,7 @@ class Stored:
     offset: float = 0.0
     missing: float | None = None
     packed: bool = False
+    attributes: dict[str, Any] = field(default_factory=dict)
     why: str = ""
 
     def described(self, first_file: int) -> dict[str, Any]:
@@ -53,7 +58,8 @@ class Stored:
         return {**out, "shape": list(self.shape), "chunk": list(self.chunk), "places": places, "missing": self.missing}
 
     def unpack_by(self, attributes: Mapping[str, Any]) -> None:
-        """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers."""
+        """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers; the others are kept for who looks."""
+        self.attributes = {str(k): attributes[k] for k in attributes if not str(k).startswith(_INNER)}
 
         def number(*names: str) -> float | None:
             for name in names:

@@ -195,8 +195,9 @@ class Loader:
                 return [("", source._source)], [], 0, fields if fields is not None else source._fields
             if source._views:
                 raise UsageError("fields say what a sample of arrays is: give them to hr.open(), before the view is made")
-            source = source._urls
-        opened, fields = open_data(urls_of(source), fields, index, root)
+            opened, fields = open_data(source._urls, fields)
+        else:
+            opened, fields = open_data(urls_of(source), fields, index, root)
         return [("", opened)], [], 0, fields
 
     # -- epochs ---------------------------------------------------------------------------------
