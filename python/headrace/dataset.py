@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from .checks import path, whole
 from .errors import Unsupported, UsageError
-from .fields import ArrayField, Field
+from .fields import ArrayField, ColumnsField, Field
 from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -82,7 +82,7 @@ def open_data(
                 raise UsageError(
                     f"field '{name}': {said} are for files of arrays (HDF5, NetCDF-4, Zarr, npy), which {urls[0]!r} is not"
                 )
-        return open_source(urls, index, root, in_memory), fields
+        return with_columns(open_source(urls, index, root, in_memory), fields)
     else:
         source, fields = open_arrays(urls, fields)
     if in_memory or index is not None or root is not None:
@@ -90,6 +90,26 @@ def open_data(
     for notice in source.notices:
         tell_once(notice)
     return source, fields
+
+
+def with_columns(
+    source: _core.Source, fields: Mapping[str, Field] | None
+) -> tuple[_core.Source, Mapping[str, Field] | None]:
+    """The data with a field more for every ``hr.columns``, and the fields as they are to be asked of it."""
+    stacks = {n: f for n, f in fields.items() if isinstance(f, ColumnsField)} if isinstance(fields, Mapping) else {}
+    if not stacks or fields is None:
+        return source, fields
+    known = {name for name, _, _ in source.schema}
+    described, given = [], dict(fields)
+    for name, field in stacks.items():
+        inner = name
+        while inner in known:
+            inner += "'"
+        fill = float("nan") if isinstance(field.missing, str) else float(field.missing)
+        missing = field.missing if isinstance(field.missing, str) else "fill"
+        described.append({"name": inner, "columns": field.columns, "dtype": field.dtype, "missing": missing, "fill": fill})
+        given[name] = field._with(field=inner)
+    return source.stacked(described), given
 
 
 def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> list[dict[str, Any]]:
