@@ -104,7 +104,7 @@ def test_missing_values_by_rule(path):
     np.testing.assert_array_equal(hr.open(path, {"x": hr.columns(["b", "b"])})[3]["x"], numbers(["b", "b"])[3])
     with pytest.raises(hr.DataError, match=r"column 'a' has no value in sample 3 .*missing=\"drop\""):
         read("error")
-    with pytest.raises(hr.DataError, match="column 'n' has no value in sample 9"):
+    with pytest.raises(hr.DataError, match=r"column 'n' has no value in sample 9"):
         hr.open(path, {"x": hr.columns(["n"])})[9]
 
 
@@ -131,9 +131,9 @@ def test_integers_are_held_exactly_or_refused(path):
     got = np.stack([s["x"] for s in ds])
     assert got.dtype == np.int16
     np.testing.assert_array_equal(got, np.array([whole, whole]).T)
-    with pytest.raises(hr.DataError, match="column 'b' holds .* in sample 0 .*, which is no i32"):
+    with pytest.raises(hr.DataError, match=r"column 'b' holds .* in sample 0 .*, which is no i32"):
         hr.open(path, {"x": hr.columns(["b"], dtype="i32")})[0]
-    with pytest.raises(hr.DataError, match="column 'n' holds -?[0-9]+ in sample [0-9]+ .*, which is no u8"):
+    with pytest.raises(hr.DataError, match=r"column 'n' holds -?[0-9]+ in sample [0-9]+ .*, which is no u8"):
         list(hr.open(path, {"x": hr.columns(["n"], dtype="u8", missing=0)}))
 
 
@@ -207,9 +207,9 @@ def test_what_does_not_fit_is_said(path, tmp_path):
     ]:
         with pytest.raises(hr.UsageError, match=words):
             hr.open(path, {"x": hr.columns(columns)})
-    with pytest.raises(hr.UsageError, match="missing=0.5 is no number of type i32"):
+    with pytest.raises(hr.UsageError, match=r"missing=0.5 is no number of type i32"):
         hr.open(path, {"x": hr.columns(["a"], dtype="i32", missing=0.5)})
-    with pytest.raises(hr.UsageError, match="there is no type|dtype"):
+    with pytest.raises(hr.UsageError, match=r"there is no type|dtype"):
         hr.open(path, {"x": hr.columns(["a"], dtype="float")})
     with pytest.raises(hr.UsageError, match=r"\.cast\(\"f16\"\) follows"):
         hr.open(path, {"x": hr.columns(["a"], dtype="f16")})
@@ -218,7 +218,7 @@ def test_what_does_not_fit_is_said(path, tmp_path):
         with pytest.raises(hr.UsageError):
             hr.columns(**bad)
     np.save(tmp_path / "a.npy", np.zeros((3, 2)))
-    with pytest.raises(hr.Error, match="tables"):
+    with pytest.raises(hr.UsageError, match=r"column 'data' holds f64\[3, 2\]; columns of numbers along 'axis0' are wanted"):
         hr.open(tmp_path / "a.npy", {"x": hr.columns(["data"])})
     path = tmp_path / "holes.csv"
     path.write_text("a,b\n1,\n,2\n")
@@ -237,3 +237,57 @@ def test_wide_tables(tmp_path):
         for n, b in enumerate(loader):
             np.testing.assert_array_equal(b["image"], pixels[25 * n : 25 * n + 25])
             np.testing.assert_array_equal(b["label"], labels[25 * n : 25 * n + 25])
+
+
+RECORD = np.dtype([("time", "<i8"), ("energy", ">f4"), ("hits", "u1"), ("place", "<f8", (3,)), ("tag", "S4")])
+
+
+@pytest.fixture
+def records(tmp_path):
+    """A table as physics keeps it: records of an HDF5 compound type, and columns beside it."""
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(2)
+    rows = np.zeros(37, RECORD)
+    rows["time"], rows["energy"], rows["hits"] = rng.integers(0, 1 << 40, 37), rng.normal(size=37), rng.integers(0, 256, 37)
+    with h5py.File(tmp_path / "events.h5", "w") as f:
+        f.create_dataset("events", data=rows, chunks=(10,), compression="gzip", shuffle=True)
+        f["weight"] = np.arange(37, dtype="f2")
+        f["charge"] = np.arange(37, dtype="i2") - 5
+        f.create_dataset("late", (37,), "i4", chunks=(4,), fillvalue=7)[:6] = 1
+    return tmp_path / "events.h5", rows
+
+
+def test_members_of_hdf5_records_are_columns(records):
+    path, rows = records
+    fields = {"x": hr.columns(["events.energy", "events.hits", "charge", "late"]), "t": hr.columns(["events.time"], dtype="i64")}
+    late = np.where(np.arange(37) < 6, 1, 7)  # beyond the written chunks: the fill value
+    late[6:8] = 7
+    want = np.stack([rows["energy"], rows["hits"], np.arange(37) - 5, late], 1).astype("f4")
+    with hr.Loader(path, 8, fields, seed=5, tail="keep", output="numpy") as loader:
+        seen = []
+        for b in loader:
+            assert b["x"].dtype == np.float32
+            np.testing.assert_array_equal(b["x"], want[b.indices])
+            np.testing.assert_array_equal(b["t"][:, 0], rows["time"][b.indices])
+            seen += list(b.indices)
+    assert sorted(seen) == list(range(37))
+    ds = hr.open(path, fields)[30:2:-3]
+    np.testing.assert_array_equal(ds[1]["x"], want[27])
+    # An output may have the name of a column.
+    same = hr.open(path, {"charge": hr.columns(["charge", "late"], missing="drop"), "late": hr.array("charge", window=2)})
+    np.testing.assert_array_equal(same[3]["charge"], want[3, 2:])
+    np.testing.assert_array_equal(same[3]["late"], [-2, -1])
+
+
+def test_what_is_no_column_of_records_is_said(records):
+    path, _ = records
+    for column, words in [
+        ("events.place", r"column 'events.place' holds f64\[37, 3\]; columns of numbers along 'axis0' are wanted"),
+        ("events.tag", "column 'events.tag' holds text"),
+        ("weight", "column 'weight' holds array f16"),
+        ("events.none", "no variable 'events.none'"),
+    ]:
+        with pytest.raises(hr.UsageError, match=words):
+            hr.open(path, {"x": hr.columns([column])})
+    with pytest.raises(hr.DataError, match=r"column 'charge' holds -5 in sample 0 .*, which is no u8"):
+        hr.open(path, {"x": hr.columns(["charge"], dtype="u8")})[0]

@@ -86,22 +86,12 @@ def close(got, want):
     np.testing.assert_allclose(np.asarray(got, "f8"), np.asarray(want, "f8"), rtol=1e-6)
 
 
-def classic_is_read(folder):
-    try:
-        hr.open(folder / "classic.nc")
-    except hr.Unsupported:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("how", WAYS)
 def test_an_xarray_dataset_is_read_from_its_files(folder, how):
     with opened(folder, how) as ds:
         whole = ds.to_dataset() if isinstance(ds, xarray.DataArray) else ds
         moving = {n: v.values for n, v in whole.load().copy().items() if "time" in v.dims}
     with opened(folder, how) as ds:
-        if how == "scipy" and not classic_is_read(folder):
-            pytest.skip("this build does not read classic NetCDF")
         data = hr.open(ds)
         assert {n for n, _ in data.schema} == set(moving)
         steps = len(next(iter(moving.values())))

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from .arrays_model import Stored, listed, npy_arrays
+from .arrays_netcdf import netcdf_arrays, sniff
 from .errors import Unsupported, UsageError
-from .fields import ArrayField, Field
+from .fields import ArrayField, ColumnsField, Field
 
-_HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4", ".cdf")
+_HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc3", ".nc4", ".cdf")
 
 
 def _parts(url: str) -> tuple[str, str]:
@@ -29,7 +30,7 @@ def _kind(url: str) -> str:
     path = _parts(url)[0].rstrip("/")
     lower = path.lower()
     if lower.endswith(_HDF5):
-        return "hdf5"
+        return sniff(path) or "hdf5"
     if lower.endswith(".npy"):
         return "npy"
     if lower.endswith(".zarr"):
@@ -38,7 +39,7 @@ def _kind(url: str) -> str:
         from .arrays_zarr import is_zarr
 
         return "zarr" if is_zarr(path) else ""
-    return ""
+    return sniff(path) if "." not in os.path.basename(path) else ""
 
 
 def are_arrays(urls: Sequence[str]) -> bool:
@@ -69,6 +70,8 @@ def read_arrays(path: str, group: str) -> list[Stored]:
         from .arrays_hdf5 import hdf5_arrays
 
         return hdf5_arrays(path, group)
+    if kind == "netcdf":
+        return netcdf_arrays(path, group)
     if kind == "npy":
         return npy_arrays(path)
     from .arrays_zarr import zarr_arrays
@@ -116,18 +119,20 @@ class Cube:
     def coordinate(self, dim: str, extent: int) -> Any:
         """The values of the axis; None where it has none."""
         stored = self.files[0].get(dim)
-        return values_of(self, stored) if stored is not None and not stored.why and stored.shape == (extent,) else None
+        if stored is None or stored.why or stored.shape != (extent,) or stored.kind != "array" or stored.values is not None:
+            return None
+        return values_of(self, stored)
 
     def open_all(self) -> None:
         """Called where all variables are asked for."""
 
     def lead(self) -> Stored:
         """The variable whose first axis samples run along unless told: the one of most axes."""
-        good = [a for a in self.files[0].values() if not a.why and a.shape]
+        good = [a for a in self.files[0].values() if not a.why and len(a.shape) > a.inner]
         if not good:
             reasons = "; ".join(f"'{a.name}': {a.why or 'it is one number'}" for a in self.files[0].values())
             raise Unsupported(f"{self.where} holds no array that can be read: {reasons}")
-        return max(good, key=lambda a: len(a.shape))
+        return max(good, key=lambda a: len(a.shape) - a.inner)
 
 
 class Description:
@@ -140,6 +145,8 @@ class Description:
         self.variables: list[dict[str, Any]] = []
         self.fields: list[dict[str, Any]] = []
         self._numbers: dict[str, int] = {}
+        self.readers: dict[str, Any] = {}
+        self.slow: list[str] = []
 
     def variable(self, name: str) -> int:
         stored = self.cube.variable(name)
@@ -155,6 +162,9 @@ class Description:
             numbers.append(len(self.arrays))
             self.arrays.append(segment.described(len(self.files)))
             self.files += segment.files
+            if segment.reader is not None:
+                self.readers[segment.files[0]] = segment.reader
+                self.slow.append(f"{segment.files[0]} is read through h5py, one thread at a time and slowly: {segment.slow}")
         self.variables.append({"name": stored.name, "dims": list(stored.dims), "segments": numbers, "along": axis})
         return len(self.variables) - 1
 
@@ -197,7 +207,8 @@ class Description:
                 "stride": stride,
                 "tiled": tiled,
                 "format": self.cube.kind,
-                "notices": notices,
+                "notices": notices + self.slow,
+                "readers": self.readers or None,
             }
         )
 
@@ -304,10 +315,8 @@ def open_arrays(
     if not isinstance(fields, Mapping) or not fields:
         raise UsageError("fields is a dict: {'x': hr.array('t2m', window=4), ...}")
     for name, f in fields.items():
-        if not isinstance(f, Field) or f.what not in ("array", "tokens", "scalar", "bytes", "key"):
-            raise UsageError(
-                f"field '{name}' is {f!r}; of files of arrays hr.array, hr.tokens, hr.scalar, hr.bytes and hr.key are made"
-            )
+        if not isinstance(f, Field):
+            raise UsageError(f"field '{name}' is {f!r}; write hr.array('t2m', window=4), hr.image('images'), …")
     wanted = {n: f for n, f in fields.items() if f.what != "key"}
     if not wanted:
         raise UsageError("no field but the key is asked for")
@@ -319,14 +328,18 @@ def open_arrays(
         if f.what == "key":
             given[name] = f
             continue
+        if isinstance(f, ColumnsField):
+            given[name] = f._with(columns=[_add_column(d, name, column, fields) for column in f.columns])
+            continue
         options = f.windows if isinstance(f, ArrayField) else {}
         numbers = [d.variable(v) for v in (f.variables if isinstance(f, ArrayField) else [f.field])]
         stored = cube.variable(d.variables[numbers[0]]["name"])
+        kind = _kind_of(name, f, stored)
         axes = _axes(cube, stored, along, options, name)
         window, horizon = options.get("window", 0), options.get("horizon", 0)
         if window and along not in stored.dims:
             raise UsageError(f"field '{name}': '{stored.name}' has no axis '{along}' for a window; it has {listed(stored.dims)}")
-        d.fields.append({"name": name, "variables": numbers, "from": 0, "count": window, "axes": axes})
+        d.fields.append({"name": name, "variables": numbers, "from": 0, "count": window, "axes": axes, "kind": kind})
         given[name] = f._with(field=name)
         if horizon:
             target = f"{name}_target"
@@ -338,9 +351,39 @@ def open_arrays(
     return d.open(reach, _shared(wanted, "stride", 1), bool(_shared(wanted, "tiled", False)), []), given
 
 
+def _add_column(d: Description, name: str, column: str, taken: Container[str]) -> str:
+    """One number of every sample, for hr.columns; the name of its field."""
+    number = d.variable(column)
+    stored = d.cube.variable(column)
+    if stored.kind != "array" or stored.values is not None or stored.dims != (d.along,):
+        what = f"{stored.dtype}{list(stored.shape)}" if stored.kind == "array" and stored.values is None else stored.kind
+        raise UsageError(f"field '{name}': column '{column}' holds {what}; columns of numbers along '{d.along}' are wanted")
+    inner = column
+    while inner in taken:
+        inner += "'"
+    if all(f["name"] != inner for f in d.fields):
+        d.fields.append({"name": inner, "variables": [number], "from": 0, "count": 0, "axes": [([], 0, False)], "kind": "array"})
+    return inner
+
+
+def _kind_of(name: str, f: Field, stored: Stored) -> str:
+    """What the field's bytes are to the engine; refuses what cannot be made of them."""
+    made: tuple[str, ...] = ("array", "tokens", "scalar", "bytes")
+    if stored.kind != "array":
+        made = ("image", "bytes", "text", "json", "scalar", "array", "tokens")
+    elif stored.values is None and stored.dtype == "u8":
+        made = ("image", *made)
+    if f.what not in made:
+        raise UsageError(f"field '{name}' is {f!r}; of '{stored.name}' " + ", ".join(f"hr.{m}" for m in made) + " are made")
+    # Bytes that are said to be numbers are: those of a vlen of u8.
+    is_numbers = f.what in ("array", "tokens") and stored.kind == "bytes" and "dtype" not in f.options
+    return "array" if is_numbers else stored.kind
+
+
 def _first_axis(cube: Cube, fields: Mapping[str, Field]) -> str:
     for f in fields.values():
-        stored = cube.variable(f.variables[0] if isinstance(f, ArrayField) else f.field)
+        names = f.columns if isinstance(f, ColumnsField) else f.variables if isinstance(f, ArrayField) else [f.field]
+        stored = cube.variable(names[0])
         if stored.dims:
             return stored.dims[0]
     raise UsageError("the variables have no axis that samples could run along")
@@ -358,6 +401,15 @@ def _open_all(cube: Cube) -> _core.Source:
             left.append(f"'{stored.name}'" + (f" ({stored.why})" if stored.why else ""))
             continue
         axes = _axes(cube, stored, along, {}, stored.name)
-        d.fields.append({"name": stored.name, "variables": [d.variable(stored.name)], "from": 0, "count": 0, "axes": axes})
+        d.fields.append(
+            {
+                "name": stored.name,
+                "variables": [d.variable(stored.name)],
+                "from": 0,
+                "count": 0,
+                "axes": axes,
+                "kind": stored.kind,
+            }
+        )
     notices = [f"{cube.where}: left out, because samples run along '{along}': {', '.join(left)}"] if left else []
     return d.open(1, 1, False, notices)

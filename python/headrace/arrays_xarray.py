@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .arrays_model import Stored, listed, number_type
-from .arrays_open import Cube, read_arrays
+from .arrays_open import Cube, _kind, read_arrays
 from .errors import Unsupported, UsageError
 
 #: Links that change no value.
@@ -221,7 +221,7 @@ class XarrayCube(Cube):
         self.files = [first | {n: Stored(n, (), why=f"{why}; {_REMEDY}") for n, why in traced.refused.items()}]
         self.paths = [(f.path, f.group) for _, _, files in traced.variables.values() for f in files[:1]]
         self.where = f"the xarray Dataset of {self.paths[0][0]}"
-        self.kind = "zarr" if os.path.isdir(self.paths[0][0]) else "hdf5"
+        self.kind = _kind(self.paths[0][0]) or "hdf5"
 
     def _array(self, name: str, dims: tuple[str, ...], backed: Backed) -> Stored:
         place = (backed.path, backed.group)

@@ -20,7 +20,7 @@ from .views import Views
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
 #: Of which fields say what a sample is.
-ARRAY_FORMATS = ("hdf5", "npy", "zarr")
+ARRAY_FORMATS = ("hdf5", "netcdf", "npy", "zarr")
 
 _told: set[str] = set()
 
@@ -80,7 +80,7 @@ def open_data(
             if isinstance(field, ArrayField) and (field.windows or len(field.variables) > 1):
                 said = ", ".join(field.windows) or "several names"
                 raise UsageError(
-                    f"field '{name}': {said} are for files of arrays (HDF5, NetCDF-4, Zarr, npy), which {urls[0]!r} is not"
+                    f"field '{name}': {said} are for files of arrays (HDF5, NetCDF, Zarr, npy), which {urls[0]!r} is not"
                 )
         return with_columns(open_source(urls, index, root, in_memory), fields)
     else:
@@ -89,12 +89,10 @@ def open_data(
         raise Unsupported("in_memory, index and root are not there for files of arrays")
     for notice in source.notices:
         tell_once(notice)
-    return source, fields
+    return with_columns(source, fields)
 
 
-def with_columns(
-    source: _core.Source, fields: Mapping[str, Field] | None
-) -> tuple[_core.Source, Mapping[str, Field] | None]:
+def with_columns(source: _core.Source, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data with a field more for every ``hr.columns``, and the fields as they are to be asked of it."""
     stacks = {n: f for n, f in fields.items() if isinstance(f, ColumnsField)} if isinstance(fields, Mapping) else {}
     if not stacks or fields is None:

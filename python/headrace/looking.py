@@ -103,8 +103,8 @@ def _of_arrays(ds: Dataset) -> Any:
     along = cube.lead().dims[0]
     variables = {}
     for name, stored in cube.files[0].items():
-        if stored.why:
-            continue
+        if stored.why or stored.kind != "array" or stored.values is not None:
+            continue  # texts, values of variable length
         moves = along in stored.dims
         parts = cube.segments(name, along if moves else None)
         if stored.dims == (name,) and len(parts) > 1:

@@ -64,9 +64,47 @@ bool put_as(DType dtype, From number, MutableBytes out) {
   return false;
 }
 
+// The number that lies in `from`, as an element; false where the type cannot hold it.
+bool convert(DType stored, Bytes from, DType dtype, MutableBytes to) {
+  switch (stored) {
+    case DType::kU8:
+      return put_as(dtype, load_le<uint8_t>(from), to);
+    case DType::kI8:
+      return put_as(dtype, load_le<int8_t>(from), to);
+    case DType::kU16:
+      return put_as(dtype, load_le<uint16_t>(from), to);
+    case DType::kI16:
+      return put_as(dtype, load_le<int16_t>(from), to);
+    case DType::kU32:
+      return put_as(dtype, load_le<uint32_t>(from), to);
+    case DType::kI32:
+      return put_as(dtype, load_le<int32_t>(from), to);
+    case DType::kU64:
+      return put_as(dtype, load_le<uint64_t>(from), to);
+    case DType::kI64:
+      return put_as(dtype, load_le<int64_t>(from), to);
+    case DType::kF32:
+      return put_as(dtype, load_le<float>(from), to);
+    case DType::kF64:
+      return put_as(dtype, load_le<double>(from), to);
+    case DType::kF16:
+    case DType::kBF16:
+      return false;
+  }
+  return false;
+}
+
+std::string number_text(DType stored, Bytes from) {
+  std::byte wide[8];
+  if (stored != DType::kF32 && stored != DType::kF64 && convert(stored, from, DType::kI64, wide))
+    return fmt::format("{}", load_le<int64_t>(wide));
+  return convert(stored, from, DType::kF64, wide) ? fmt::format("{}", load_le<double>(wide)) : "?";
+}
+
 struct Member {
-  uint32_t field = 0;  // of the base
-  bool is_float = false;
+  uint32_t field = 0;          // of the base
+  DType stored = DType::kI64;  // a number of the index is int64 or double
+  bool is_assembled = false;   // a file of arrays has it: the base makes it of its pieces
 };
 
 // Immutable, hence thread-safe.
@@ -76,8 +114,6 @@ class Stacked final : public Source {
       : base_(std::move(base)), stacks_(std::move(stacks)), schema_(base_->schema()) {}
 
   Status settle() {
-    if (base_->assembles())
-      return unsupported("columns are of tables; of files of arrays hr.array([...]) stacks them");
     for (const ColumnStack& stack : stacks_)
       if (Status s = add_stack(stack); !s.ok())
         return s.with(fmt::format("field '{}'", stack.name));
@@ -115,11 +151,47 @@ class Stacked final : public Source {
       if (f < below) {
         const std::span<const Piece> pieces = pieces_of(found, at++);
         out.pieces.insert(out.pieces.end(), pieces.begin(), pieces.end());
+      } else if (assembles(f)) {
+        for (size_t m = 0; m < members_[f - below].size(); ++m) {
+          const std::span<const Piece> pieces = pieces_of(found, at++);
+          out.pieces.insert(out.pieces.end(), pieces.begin(), pieces.end());
+        }
       } else {
         HEADRACE_TRY(add_numbers(sample, f - below, found, at, out));
         at += members_[f - below].size();
       }
       out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
+    }
+    return {};
+  }
+
+  bool assembles(uint32_t field) const override {
+    const size_t below = base_->schema().size();
+    return field < below ? base_->assembles(field) : members_[field - below][0].is_assembled;
+  }
+  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const Bytes> pieces,
+                  std::vector<std::byte>& value) const override {
+    const size_t below = base_->schema().size();
+    if (field < below) return base_->assemble(sample, field, draws, pieces, value);
+    const ColumnStack& stack = stacks_[field - below];
+    const std::vector<Member>& members = members_[field - below];
+    const size_t item = size_of(stack.dtype);
+    value.resize(item * members.size());
+    std::vector<std::byte> one;
+    Request request;
+    size_t at = 0;
+    for (size_t m = 0; m < members.size(); ++m) {
+      // How many of the pieces are this column's: none where its chunk was never written.
+      const uint32_t wanted[] = {members[m].field};
+      HEADRACE_TRY(base_->needs(sample, wanted, draws, false, request));
+      if (request.pieces.size() > pieces.size() - at) return internal("pieces of another sample");
+      HEADRACE_TRY(base_->assemble(sample, members[m].field, draws,
+                                   pieces.subspan(at, request.pieces.size()), one));
+      at += request.pieces.size();
+      const MutableBytes to = MutableBytes(value).subspan(m * item, item);
+      if (one.size() != size_of(members[m].stored)) return internal("a column of another size");
+      if (!convert(members[m].stored, one, stack.dtype, to))
+        return no_such_number(sample, stack, m, number_text(members[m].stored, one));
     }
     return {};
   }
@@ -146,7 +218,8 @@ class Stacked final : public Source {
     for (uint64_t sample = 0; sample < size(); ++sample) {
       HEADRACE_TRY(base_->needs(sample, wanted, Key(0), false, request));
       bool has_all = true;
-      for (size_t w = 0; w < wanted.size(); ++w) has_all &= !pieces_of(request, w).empty();
+      for (size_t w = 0; w < wanted.size(); ++w)
+        has_all &= !pieces_of(request, w).empty() || base_->assembles(wanted[w]);
       if (has_all) out.push_back(sample);
     }
     return out;
@@ -171,6 +244,8 @@ class Stacked final : public Source {
     for (const std::string& column : stack.columns) {
       HEADRACE_ASSIGN(const Member member, find(column));
       members.push_back(member);
+      if (member.is_assembled != members[0].is_assembled)
+        return invalid("columns of the index and of arrays do not go together");
     }
     schema_.push_back({.name = stack.name,
                        .kind = Kind::kArray,
@@ -188,12 +263,24 @@ class Stacked final : public Source {
                              (field.kind == Kind::kInt || field.kind == Kind::kFloat);
       if (is_number) numbers.append(numbers.empty() ? "'" : ", '").append(field.name).append("'");
       if (field.name != column) continue;
-      if (is_number) return Member{static_cast<uint32_t>(f), field.kind == Kind::kFloat};
+      const auto number = static_cast<uint32_t>(f);
+      if (is_number)
+        return Member{number, field.kind == Kind::kFloat ? DType::kF64 : DType::kI64, false};
+      const bool is_element = field.kind == Kind::kArray && field.shape.empty() && field.dtype &&
+                              field.dtype != DType::kF16 && field.dtype != DType::kBF16;
+      if (is_element && base_->assembles(number)) return Member{number, *field.dtype, true};
       return invalid(fmt::format("column '{}' holds {}{}; columns of numbers are wanted", column,
                                  field.many ? "several values a row of " : "", field_text(field)));
     }
     return invalid(fmt::format("there is no column '{}'; columns of numbers are {}", column,
                                numbers.empty() ? "none" : numbers));
+  }
+
+  Status no_such_number(uint64_t sample, const ColumnStack& stack, size_t member,
+                        const std::string& number) const {
+    return corrupt(fmt::format("column '{}' holds {} in sample {} ({}), which is no {}",
+                               stack.columns[member], number, sample, key(sample),
+                               dtype_name(stack.dtype)));
   }
 
   // The elements of one stack; `at` is the first of its columns in `found`, whose bytes are out's.
@@ -219,13 +306,8 @@ class Stacked final : public Source {
       if (piece.unit != kInlineUnit || piece.length != 8 || begin < 8 || piece.begin > begin - 8)
         return internal("a number that does not lie in the index");
       const Bytes from = Bytes(out.inline_bytes).subspan(piece.begin, 8);
-      const bool fits = members[m].is_float ? put_as(stack.dtype, load_le<double>(from), to)
-                                            : put_as(stack.dtype, load_le<int64_t>(from), to);
-      if (!fits)
-        return corrupt(fmt::format("column '{}' holds {} in sample {} ({}), which is no {}", column,
-                                   members[m].is_float ? fmt::format("{}", load_le<double>(from))
-                                                       : fmt::format("{}", load_le<int64_t>(from)),
-                                   sample, key(sample), dtype_name(stack.dtype)));
+      const bool fits = convert(members[m].stored, from, stack.dtype, to);
+      if (!fits) return no_such_number(sample, stack, m, number_text(members[m].stored, from));
     }
     out.pieces.push_back({kInlineUnit, begin, item * members.size()});
     return {};
