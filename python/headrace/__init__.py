@@ -18,6 +18,7 @@ from .fields import json_ as json
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .statistics import stats
 from .tools import build_index, doctor, formats, image_size, pack
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ __all__ = [
     "pack",
     "points",
     "scalar",
+    "stats",
     "text",
     "tokens",
 ]

@@ -12,12 +12,15 @@
 
 #include "array/array_source.h"
 #include "array/netcdf_classic.h"
+#include "array/stats.h"
 #include "base/crc32c.h"
+#include "base/machine.h"
 #include "base/npy.h"
 #include "convert.h"
 #include "errors.h"
 #include "format/expand.h"
 #include "handles.h"
+#include "progress.h"
 
 namespace nb = nanobind;
 
@@ -110,6 +113,26 @@ SourceHandle open_arrays(nb::handle d) {
   return out;
 }
 
+// (count, NaNs, mean, deviation, min, max) of one variable, or of each index of an axis of it.
+nb::list array_stats(nb::handle d, uint32_t variable, std::optional<size_t> per, unsigned threads,
+                     nb::object function) {
+  const ArrayDescription description = description_of(d);
+  Progress progress(std::move(function));
+  StatsOptions options{.per = per, .threads = threads == 0 ? usable_cpus() : threads};
+  options.progress = [&progress](uint64_t done, uint64_t all) { progress.tell(done, all); };
+  options.cancel = progress.cancel();
+  Result<std::vector<Moments>> found = internal("not counted");
+  {
+    nb::gil_scoped_release release;
+    found = headrace::array_stats(description, variable, *local_store(), options);
+  }
+  progress.finish();
+  nb::list out;
+  for (const Moments& m : unwrap(std::move(found)))
+    out.append(nb::make_tuple(m.count, m.nans, m.mean, m.deviation(), m.min, m.max));
+  return out;
+}
+
 // What array a .npy file holds and where it begins.
 nb::dict npy_file(const std::string& path) {
   const auto store = local_store();
@@ -167,6 +190,8 @@ nb::list netcdf_file(const std::string& path) {
 
 void bind_array_source(nb::module_& m) {
   m.def("open_arrays", &open_arrays);
+  m.def("array_stats", &array_stats, nb::arg("description"), nb::arg("variable"),
+        nb::arg("per").none(), nb::arg("threads"), nb::arg("progress").none());
   m.def("npy_file", &npy_file);
   m.def("netcdf_file", &netcdf_file);
   m.def("crc32c", [](nb::bytes data) {

@@ -109,11 +109,12 @@ class ArrayDecoder final : public Decoder {
     const size_t count = opened.elements.size() / size_of(opened.dtype);
     const MutableBytes floats = scratch(1, count * sizeof(float));
     HEADRACE_TRY(convert_elements(opened.elements, opened.dtype, floats, DType::kF32));
-    for (size_t i = 0; i < count; ++i) {
-      const MutableBytes at = floats.subspan(i * sizeof(float));
-      const size_t c = i % plan_.mean.size();
-      store_le(at, (load_le<float>(at) - plan_.mean[c]) / plan_.deviation[c]);
-    }
+    const size_t run = std::max<size_t>(1, plan_.repeat);
+    for (size_t i = 0, c = 0; i < count; c = c + 1 == plan_.mean.size() ? 0 : c + 1)
+      for (const size_t end = std::min(count, i + run); i < end; ++i) {
+        const MutableBytes at = floats.subspan(i * sizeof(float));
+        store_le(at, (load_le<float>(at) - plan_.mean[c]) / plan_.deviation[c]);
+      }
     return convert_elements(floats, DType::kF32, room, output_.dtype);
   }
 
@@ -182,7 +183,12 @@ Result<std::unique_ptr<Decoder>> make_array_decoder(ArrayPlan plan) {
   const size_t last = plan.mean.size();
   if (plan.mean.size() != plan.deviation.size())
     return invalid("mean and std have different lengths");
-  if (last > 1 && (shape.empty() || shape.back() != static_cast<int64_t>(last)))
+  if (plan.repeat > 0) {
+    const uint64_t elements = varying(shape) > 0 ? 0 : elements_of(shape);
+    if (plan.repeat > elements || elements / plan.repeat % last != 0)
+      return invalid("statistics for " + std::to_string(last) +
+                     " parts do not fit values of shape " + shape_text(shape));
+  } else if (last > 1 && (shape.empty() || shape.back() != static_cast<int64_t>(last)))
     return invalid("mean and std have " + std::to_string(last) +
                    " numbers, and values are of shape " + shape_text(shape) +
                    ": give one number, or one for each of the last axis");

@@ -28,6 +28,7 @@ struct Wishes {
   std::optional<std::vector<int64_t>> shape;
   std::optional<DType> cast;  // the step
   std::vector<float> mean, deviation;
+  uint64_t repeat = 0;
 };
 
 Status read_shape(Params& options, Wishes& out) {
@@ -53,9 +54,12 @@ Status read_numbers(const std::vector<double>& from, std::vector<float>& to) {
 Status read_normalize(Params params, Wishes& out) {
   const std::vector<double> mean = params.need_numbers("mean");
   const std::vector<double> deviation = params.need_numbers("std");
+  const double repeat = params.take_number("repeat", 0);
   HEADRACE_TRY(params.done());
   if (mean.empty() || mean.size() != deviation.size())
     return invalid("mean and std have the same length, from 1 on");
+  if (!(repeat >= 0 && repeat <= 0x1.0p40)) return invalid("repeat is a number of elements");
+  out.repeat = static_cast<uint64_t>(repeat);
   HEADRACE_TRY(read_numbers(mean, out.mean));
   HEADRACE_TRY(read_numbers(deviation, out.deviation));
   for (const float d : out.deviation)
@@ -164,6 +168,7 @@ Result<std::unique_ptr<Decoder>> make_numbers_decoder(const FieldSpec& spec) {
   plan.dtype = result_type(spec, wishes, raw_bytes);
   plan.mean = std::move(wishes.mean);
   plan.deviation = std::move(wishes.deviation);
+  plan.repeat = wishes.repeat;
   if (spec.what == "tokens") {
     HEADRACE_TRY(check_tokens(plan));
     if (plan.stored.is_npy && !plan.shape) plan.one_shape = false;
