@@ -76,9 +76,13 @@ def _entry(rows: list[tuple[Any, ...]], apart: bool) -> dict[str, Any]:
     return {name: column if apart else column[0] for name, column in columns.items()}
 
 
+def _is_numbers(a: Stored) -> bool:
+    return a.kind == "array" and a.values is None
+
+
 def _wanted(cube: Any, names: Sequence[str] | None, per: str | None) -> list[Stored]:
     if names is None:
-        known = [a for a in cube.files[0].values() if not a.why]
+        known = [a for a in cube.files[0].values() if not a.why and _is_numbers(a)]
         dims = {d for a in known for d in a.dims}
         wanted = [a for a in known if a.name not in dims]
         if not wanted:
@@ -87,6 +91,9 @@ def _wanted(cube: Any, names: Sequence[str] | None, per: str | None) -> list[Sto
         if not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):
             raise UsageError(f"fields is a list of names of variables, not {names!r}")
         wanted = [cube.variable(n) for n in names]
+    for a in wanted:
+        if not _is_numbers(a):
+            raise UsageError(f"'{a.name}' holds no numbers of one shape, and has no statistics")
     if per is not None and not any(per in a.dims for a in wanted):
         raise UsageError(
             f"no variable has the axis {per!r}; there are {listed(dict.fromkeys(d for a in wanted for d in a.dims))}"
@@ -108,7 +115,7 @@ def _labels(cube: Any, per: str, count: int, along: str) -> list[Any]:
     from .arrays_open import values_of
 
     coordinate = cube.files[0].get(per)
-    if per != along and coordinate is not None and not coordinate.why and coordinate.shape == (count,):
+    if per != along and coordinate is not None and not coordinate.why and _is_numbers(coordinate) and coordinate.shape == (count,):
         return list(values_of(cube, coordinate).tolist())
     return list(range(count))
 

@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array/array_source.h"
+#include "array/heap_values.h"
 #include "array/netcdf_classic.h"
 #include "array/stats.h"
 #include "base/crc32c.h"
@@ -19,8 +20,10 @@
 #include "convert.h"
 #include "errors.h"
 #include "format/expand.h"
+#include "format/parallel.h"
 #include "handles.h"
 #include "progress.h"
+#include "python_store.h"
 
 namespace nb = nanobind;
 
@@ -35,6 +38,16 @@ T get(nb::handle dict, const char* name) {
   return nb::cast<T>(dict[name]);
 }
 
+bool has(nb::handle dict, const char* name) {
+  return nb::cast<nb::dict>(dict).contains(name) && !dict[name].is_none();
+}
+
+std::vector<std::byte> bytes_of(nb::handle dict, const char* name) {
+  const auto held = get<nb::bytes>(dict, name);
+  const Bytes bytes = as_bytes(std::string_view(held.c_str(), held.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
 FilterChain chain_of(nb::handle list) {
   FilterChain chain;
   for (const auto& [name, parameter] :
@@ -46,7 +59,19 @@ FilterChain chain_of(nb::handle list) {
   return chain;
 }
 
-std::shared_ptr<const Array> array_of(nb::handle d) {
+// HDF5: (bytes of a record, where in it, how many of the last axes).
+RecordPlace record_of(nb::handle tuple) {
+  const auto [bytes, offset, axes] = nb::cast<std::tuple<uint64_t, uint64_t, uint32_t>>(tuple);
+  return {bytes, offset, axes};
+}
+
+TextEnd text_end_of(const std::string& name) {
+  if (name == "first nul") return TextEnd::kFirstNul;
+  if (name == "nuls") return TextEnd::kNuls;
+  return name == "blanks" ? TextEnd::kBlanks : TextEnd::kNone;
+}
+
+std::shared_ptr<Array> array_of(nb::handle d) {
   auto out = std::make_shared<Array>();
   out->name = get<std::string>(d, "name");
   out->dtype = parse_dtype(get<std::string>(d, "dtype"));
@@ -54,9 +79,7 @@ std::shared_ptr<const Array> array_of(nb::handle d) {
   out->fortran = get<bool>(d, "fortran");
   out->shape = get<Extents>(d, "shape");
   out->chunk = get<Extents>(d, "chunk");
-  const auto fill = get<nb::bytes>(d, "fill");
-  const Bytes bytes = as_bytes(std::string_view(fill.c_str(), fill.size()));
-  out->fill.assign(bytes.begin(), bytes.end());
+  out->fill = bytes_of(d, "fill");
   out->filters = chain_of(d["filters"]);
   const auto places = get<Places>(d, "places");
   for (size_t i = 0; i < places.shape(0); ++i)
@@ -66,7 +89,50 @@ std::shared_ptr<const Array> array_of(nb::handle d) {
   out->scale = get<double>(d, "scale");
   out->offset = get<double>(d, "offset");
   out->missing = get<std::optional<double>>(d, "missing");
+  if (has(d, "record")) out->record = record_of(d["record"]);
+  if (has(d, "literal")) out->literal = bytes_of(d, "literal");
+  if (has(d, "text_end")) out->text_end = text_end_of(get<std::string>(d, "text_end"));
   return out;
+}
+
+// Values that are held as they are: their bytes, one after the other, and the length of each.
+std::shared_ptr<const ValueTable> literal_values(nb::handle d) {
+  auto out = std::make_shared<ValueTable>();
+  out->literal = bytes_of(d, "literal");
+  for (const uint64_t bytes : get<std::vector<uint64_t>>(d, "lengths")) {
+    out->extents.push_back({out->total_bytes, bytes});
+    out->total_bytes += bytes;
+  }
+  return out;
+}
+
+// Finds the values of variable length of an array, on all processors.
+std::shared_ptr<const ValueTable> values_of(nb::handle d, const std::vector<std::string>& files,
+                                            const Store& store) {
+  if (has(d, "literal")) return literal_values(d);
+  HeapValues values{.references = *array_of(d["references"])};
+  values.item_bytes = get<uint32_t>(d, "item_bytes");
+  values.file = get<uint32_t>(d, "file");
+  values.form.address_bytes = get<uint32_t>(d, "address_bytes");
+  values.form.size_bytes = get<uint32_t>(d, "size_bytes");
+  values.form.base = get<uint64_t>(d, "base");
+  for (const ChunkPlace& place : values.references.places)
+    if (place.stored != 0 && place.file >= files.size())
+      check(internal("references in a file that is not listed"));
+  Result<std::shared_ptr<const ValueTable>> found = internal("not looked for");
+  {
+    nb::gil_scoped_release release;
+    found = [&]() -> Result<std::shared_ptr<const ValueTable>> {
+      if (values.file >= files.size()) return internal("a heap in a file that is not listed");
+      HEADRACE_ASSIGN(const FileInfo info, store.stat(files[values.file]));
+      values.form.file_bytes = info.bytes;
+      return read_heap_values(
+          values, files, store, [](size_t count, const std::function<Status(size_t)>& job) {
+            return parallel_for(count, static_cast<unsigned>(usable_cpus()), job);
+          });
+    }();
+  }
+  return unwrap(std::move(found));
 }
 
 ArrayField field_of(nb::handle d) {
@@ -74,17 +140,25 @@ ArrayField field_of(nb::handle d) {
   out.variables = get<std::vector<uint32_t>>(d, "variables");
   out.from = get<int64_t>(d, "from");
   out.count = get<int64_t>(d, "count");
+  if (has(d, "kind")) {
+    const auto kind = get<std::string>(d, "kind");
+    out.kind = kind == "text" ? Kind::kText : kind == "bytes" ? Kind::kBytes : Kind::kArray;
+  }
   using Axis = std::tuple<std::vector<int64_t>, int64_t, bool>;
   for (const auto& [indexes, patch, periodic] : get<std::vector<Axis>>(d, "axes"))
     out.axes.push_back({indexes, patch, periodic});
   return out;
 }
 
-ArrayDescription description_of(nb::handle d) {
+ArrayDescription description_of(nb::handle d, const Store& store) {
   ArrayDescription out;
   out.files = get<std::vector<std::string>>(d, "files");
   std::vector<std::shared_ptr<const Array>> arrays;
-  for (nb::handle a : d["arrays"]) arrays.push_back(array_of(a));
+  for (nb::handle a : d["arrays"]) {
+    const std::shared_ptr<Array> array = array_of(a);
+    if (has(a, "values")) array->values = values_of(a["values"], out.files, store);
+    arrays.push_back(array);
+  }
   for (const auto& array : arrays)
     for (const ChunkPlace& place : array->places)
       if (place.stored != 0 && place.file >= out.files.size())
@@ -105,9 +179,16 @@ ArrayDescription description_of(nb::handle d) {
   return out;
 }
 
+// The local files, and what is read through Python.
+std::shared_ptr<const Store> store_of(nb::handle d) {
+  std::shared_ptr<const Store> store = local_store();
+  return has(d, "readers") ? python_store(d["readers"], std::move(store)) : store;
+}
+
 SourceHandle open_arrays(nb::handle d) {
   SourceHandle out;
-  out.source = unwrap(make_array_source(description_of(d), local_store()));
+  const std::shared_ptr<const Store> store = store_of(d);
+  out.source = unwrap(make_array_source(description_of(d, *store), store));
   out.format = get<std::string>(d, "format");
   out.notices = get<std::vector<std::string>>(d, "notices");
   return out;
@@ -116,7 +197,8 @@ SourceHandle open_arrays(nb::handle d) {
 // (count, NaNs, mean, deviation, min, max) of one variable, or of each index of an axis of it.
 nb::list array_stats(nb::handle d, uint32_t variable, std::optional<size_t> per, unsigned threads,
                      nb::object function) {
-  const ArrayDescription description = description_of(d);
+  const std::shared_ptr<const Store> store = store_of(d);
+  const ArrayDescription description = description_of(d, *store);
   Progress progress(std::move(function));
   StatsOptions options{.per = per, .threads = threads == 0 ? usable_cpus() : threads};
   options.progress = [&progress](uint64_t done, uint64_t all) { progress.tell(done, all); };
@@ -124,7 +206,7 @@ nb::list array_stats(nb::handle d, uint32_t variable, std::optional<size_t> per,
   Result<std::vector<Moments>> found = internal("not counted");
   {
     nb::gil_scoped_release release;
-    found = headrace::array_stats(description, variable, *local_store(), options);
+    found = headrace::array_stats(description, variable, *store, options);
   }
   progress.finish();
   nb::list out;
