@@ -166,7 +166,7 @@ class Description:
     def filled(self, **samples: Any) -> dict[str, Any]:
         """For the engine; ``samples``: which there are."""
         gathered = {"files": self.files, "arrays": self.arrays, "variables": self.variables, "fields": self.fields}
-        return gathered | {"starts": [], "end": 0, "stride": 1, "tiled": False, "readers": self.readers or None} | samples
+        return gathered | {"starts": None, "end": 0, "stride": 1, "tiled": False, "readers": self.readers or None} | samples
 
     def open(self, reach: int, stride: int, tiled: bool, notices: list[str]) -> _core.Source:
         total = self.length()

@@ -12,6 +12,7 @@
 
 #include "array/array_source.h"
 #include "array/heap_values.h"
+#include "array/labels.h"
 #include "array/netcdf_classic.h"
 #include "array/stats.h"
 #include "base/crc32c.h"
@@ -150,6 +151,16 @@ ArrayField field_of(nb::handle d) {
   return out;
 }
 
+// Rows of (position, corner of the patch).
+using Starts = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void read_starts(const Starts& rows, ArraySamples& out) {
+  for (size_t i = 0; i < rows.shape(0); ++i) {
+    out.starts.push_back(rows(i, 0));
+    for (size_t k = 1; k < rows.shape(1); ++k) out.corners.push_back(rows(i, k));
+  }
+}
+
 ArrayDescription description_of(nb::handle d, const Store& store) {
   ArrayDescription out;
   out.files = get<std::vector<std::string>>(d, "files");
@@ -172,10 +183,24 @@ ArrayDescription description_of(nb::handle d, const Store& store) {
     out.variables.push_back(std::move(variable));
   }
   for (nb::handle f : d["fields"]) out.fields.push_back(field_of(f));
-  out.samples.starts = get<std::vector<int64_t>>(d, "starts");
+  if (has(d, "starts")) read_starts(get<Starts>(d, "starts"), out.samples);
   out.samples.end = get<int64_t>(d, "end");
   out.samples.stride = get<int64_t>(d, "stride");
   out.samples.tiled = get<bool>(d, "tiled");
+  if (has(d, "names")) {
+    out.samples.cases = true;
+    out.samples.names = get<std::vector<std::string>>(d, "names");
+  }
+  if (has(d, "labels")) {
+    out.samples.share = get<double>(d, "share");
+    for (nb::handle classes : d["labels"]) {
+      LabelPlaces& places = out.samples.labels.emplace_back();
+      for (nb::handle one : classes) {
+        const auto rows = nb::cast<Starts>(one);
+        places.classes.emplace_back(rows.data(), rows.data() + rows.size());
+      }
+    }
+  }
   return out;
 }
 
@@ -212,6 +237,34 @@ nb::list array_stats(nb::handle d, uint32_t variable, std::optional<size_t> per,
   nb::list out;
   for (const Moments& m : unwrap(std::move(found)))
     out.append(nb::make_tuple(m.count, m.nans, m.mean, m.deviation(), m.min, m.max));
+  return out;
+}
+
+// Of each case a list, of each class an array of places on the last axes.
+nb::list find_labels(nb::handle d, uint32_t variable, size_t axes) {
+  const std::shared_ptr<const Store> store = store_of(d);
+  const ArrayDescription description = description_of(d, *store);
+  Result<std::vector<LabelPlaces>> found = internal("not looked for");
+  {
+    nb::gil_scoped_release release;
+    found = headrace::find_labels(description, variable, axes, *store,
+                                  [](size_t count, const std::function<Status(size_t)>& job) {
+                                    return parallel_for(count, static_cast<unsigned>(usable_cpus()),
+                                                        job);
+                                  });
+  }
+  nb::list out;
+  for (LabelPlaces& places : unwrap(std::move(found))) {
+    nb::list classes;
+    for (std::vector<int64_t>& one : places.classes) {
+      auto* held = new std::vector<int64_t>(std::move(one));
+      nb::capsule owner(held,
+                        [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+      classes.append(
+          nb::ndarray<nb::numpy, int64_t>(held->data(), {held->size() / axes, axes}, owner));
+    }
+    out.append(classes);
+  }
   return out;
 }
 
@@ -274,6 +327,7 @@ void bind_array_source(nb::module_& m) {
   m.def("open_arrays", &open_arrays);
   m.def("array_stats", &array_stats, nb::arg("description"), nb::arg("variable"),
         nb::arg("per").none(), nb::arg("threads"), nb::arg("progress").none());
+  m.def("find_labels", &find_labels);
   m.def("npy_file", &npy_file);
   m.def("netcdf_file", &netcdf_file);
   m.def("crc32c", [](nb::bytes data) {

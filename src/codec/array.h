@@ -33,6 +33,9 @@ struct ArrayPlan {
   // for so many elements on end, and again from the first.
   std::vector<float> mean = {}, deviation = {};
   uint64_t repeat = 0;
+  // Axes, counted from the last (-1), that are turned round, each with this chance.
+  std::vector<int> flips = {};
+  double flip_chance = 0;
 };
 
 // A .npy of another shape or type than the first sample's is kInvalidArgument: the data is good,
