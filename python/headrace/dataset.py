@@ -122,6 +122,10 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
             raise UsageError(f"fields: the name of an output is a text, not {name!r}")
         if not isinstance(field, Field):
             raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
+        if any("stats" in params for _, params in field.steps):  # of a view, or no file of arrays: one number each
+            from .statistics import settled
+
+            field = settled(field, name, [field.field], (), (), ())
         spec: dict[str, Any] = {
             "output": name,
             "field": field.field,

@@ -16,8 +16,8 @@ struct Use {
   double part = 1;     // of the chunk, from the first byte they want to the last
 };
 
-Use use_of(const ArrayField& field, const Variable& variable, const Array& array, int64_t stride,
-           uint64_t tiles) {
+Use use_of(const ArrayDescription& d, const ArrayField& field, const Variable& variable,
+           const Array& array, uint64_t tiles) {
   const size_t rank = array.shape.size();
   Extents box(rank);
   Use use{1, 1};
@@ -26,16 +26,16 @@ Use use_of(const ArrayField& field, const Variable& variable, const Array& array
     const auto chunk = static_cast<double>(array.chunk[a]);
     const AxisChoice& choice = field.axes[a];
     box[a] = array.chunk[a];
-    if (variable.along && a == *variable.along) {
+    if (variable.along && a == *variable.along && !d.samples.cases) {
       const int64_t reach = std::max<int64_t>(1, field.count);
       box[a] = std::min(reach, array.chunk[a]);
-      use.samples *= (chunk + static_cast<double>(reach) - 1) / static_cast<double>(stride);
+      use.samples *= (chunk + static_cast<double>(reach) - 1) / static_cast<double>(d.samples.stride);
     } else if (choice.patch > 0) {
       box[a] = std::min(choice.patch, array.chunk[a]);
       use.samples *= std::min(1.0, (static_cast<double>(choice.patch) + chunk - 1) / extent);
     }
   }
-  if (!variable.along) use.samples *= 1e9;  // every sample wants it
+  if (!variable.along && !d.samples.cases) use.samples *= 1e9;  // every sample wants it
   use.samples *= static_cast<double>(tiles);
   const size_t item = size_of(array.dtype);
   const Extents strides = dense_strides(array.chunk, item, array.fortran);
@@ -55,7 +55,7 @@ std::vector<bool> find_lonely(const ArrayDescription& d, uint64_t tiles, const S
       const Variable& variable = d.variables[v];
       const Array& array = *variable.segments[0];
       if (array.filters.empty() || array.values) continue;
-      const Use use = use_of(field, variable, array, d.samples.stride, tiles);
+      const Use use = use_of(d, field, variable, array, tiles);
       samples[v] += use.samples;
       opened[v] += use.samples * use.part;
     }
