@@ -200,6 +200,20 @@ def test_texts_of_variable_length(tmp_path):
     assert hr.open(url, {"y": hr.scalar("y"), "u": hr.text("unit")})[3] == {"y": 3, "u": "metres"}
 
 
+def test_texts_never_written_and_with_a_fill_value_are_refused(tmp_path):
+    url = tmp_path / "a.h5"
+    with h5py.File(url, "w") as f:
+        f["y"] = np.arange(6)
+        f.create_dataset("t", (6,), h5py.string_dtype(), chunks=(2,), fillvalue="none")
+        f.create_dataset("s", (6,), "S4", chunks=(2,), fillvalue=b"none")
+    for name in ("t", "s"):
+        with pytest.raises(hr.Unsupported, match=f"'{name}' cannot be read: .*fill value"):
+            hr.open(url, {"x": hr.text(name)})
+    with h5py.File(url, "r+") as f:
+        f["t"][...], f["s"][...] = "all", b"all"
+    assert hr.open(url)[5] == {"y": 5, "t": "all", "s": "all"}
+
+
 def fixed_texts(f, name, padding, texts, size):
     tid = h5py.h5t.C_S1.copy()
     tid.set_size(size)
@@ -426,12 +440,42 @@ def test_what_the_engine_cannot_read_h5py_reads_and_it_is_said(tmp_path, capfd, 
     assert hr.open(url, {"y": hr.scalar("y")}).notices == []
 
 
+def test_values_and_records_through_h5py(tmp_path):
+    url = tmp_path / "a.h5"
+    record = np.dtype([("a", "i4"), ("in", [("b", ">f8", (3,)), ("s", "S4")])])
+    with h5py.File(tmp_path / "part.h5", "w") as f:
+        v = f.create_dataset("v", (9,), h5py.vlen_dtype("u1"))
+        n = f.create_dataset("n", (9, 2), h5py.vlen_dtype("<i4"))
+        t = f.create_dataset("t", (9,), h5py.string_dtype())
+        r = f.create_dataset("r", (9,), record)
+        for i in range(9):
+            v[i], t[i], r[i] = np.full(i, i, "u1"), f"text {i}", (i, (np.full(3, i / 2), b"%d" % i))
+            n[i, 0], n[i, 1] = np.arange(i), np.arange(2 * i)
+        names = {name: (f[name].shape, f[name].dtype) for name in f}
+    with h5py.File(url, "w") as f:
+        for name, (shape, dtype) in names.items():
+            layout = h5py.VirtualLayout(shape, dtype)
+            layout[...] = h5py.VirtualSource(tmp_path / "part.h5", name, shape, dtype)
+            f.create_virtual_dataset(name, layout)
+    ds = hr.open(url)
+    for i, s in enumerate(ds):
+        assert (s["v"], s["t"], s["r.a"], s["r.in.s"]) == (bytes([i]) * i, f"text {i}", i, str(i))
+        same(s["r.in.b"], np.full(3, i / 2))
+        same(s["n"][0], np.arange(i, dtype="i4"))
+        same(s["n"][1], np.arange(2 * i, dtype="i4"))
+    assert len(ds.notices) == 6
+    with hr.Loader(url, 3, {"v": hr.bytes("v"), "a": hr.array("r.a")}, seed=1, output="numpy") as loader:
+        for batch in loader:
+            for v, a in zip(batch["v"], batch["a"]):
+                assert bytes(v) == bytes([a]) * a
+
+
 def test_inspect_shows_what_is_slow(tmp_path, capsys):
     from headrace.inspection import look, page
 
     url = tmp_path / "a.h5"
     with h5py.File(url, "w") as f:
-        ODD["virtual"](f)
+        ODD["12 bits of 16"](f)
     facts = look([str(url)], root=None, index=None, number=0, samples=3)
     assert any("read through h5py" in n for n in facts["notices"])
     page(facts)

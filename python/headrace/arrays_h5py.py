@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of HDF5 that only h5py can read: their bytes as if they lay one after the other. Slow: one call at a time."""
+"""What only h5py can read of HDF5, as bytes for the engine. Slow: one call at a time."""
 
 from __future__ import annotations
 
@@ -8,38 +8,29 @@ import os
 import threading
 from typing import Any
 
+import numpy as np
+
 #: Chunks that h5py keeps open; its own default is 1 MiB.
 _CACHE_BYTES = 64 << 20
 
 
-class H5pyReader:
-    """``reader(offset, length)`` gives bytes of the array in C order. Opens the file when it is first called."""
+def bytes_of(value: Any) -> bytes:
+    """One value of variable length."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if isinstance(value, bytes):
+        return value
+    return np.asarray(value).tobytes() if value is not None else b""
 
-    def __init__(self, path: str, name: str) -> None:
-        self.path, self.name = path, name
+
+class _Reader:
+    """A data set, or one member of its records. Opens the file when it is first asked, once in a process."""
+
+    def __init__(self, path: str, name: str, member: tuple[str, ...] = ()) -> None:
+        self.path, self.name, self.member = path, name, member
         self._lock = threading.Lock()
         self._owner = 0
         self._dataset: Any = None
-
-    def __call__(self, offset: int, length: int) -> bytes:
-        if length == 0:
-            return b""
-        with self._lock:
-            dataset = self._opened()
-            index: list[Any] = []
-            axis, first, last, step = 0, 0, 0, dataset.dtype.itemsize
-            for axis in range(dataset.ndim):
-                step = dataset.dtype.itemsize * math.prod(dataset.shape[axis + 1 :])
-                first, last = offset // step, (offset + length - 1) // step
-                if first != last or axis + 1 == dataset.ndim:
-                    break
-                index.append(first)
-                offset -= first * step
-            if dataset.ndim:
-                index.append(slice(first, last + 1))
-            raw: bytes = dataset[tuple(index)].tobytes()
-        skip = offset - first * step
-        return raw[skip : skip + length]
 
     def _opened(self) -> Any:
         import h5py
@@ -48,3 +39,47 @@ class H5pyReader:
             self._dataset = h5py.File(self.path, "r", rdcc_nbytes=_CACHE_BYTES)[self.name]
             self._owner = os.getpid()
         return self._dataset
+
+    def _taken(self, dataset: Any, index: tuple[Any, ...]) -> Any:
+        data = dataset[index]
+        for part in self.member:
+            data = data[part]
+        return data
+
+
+class Numbers(_Reader):
+    """``reader(offset, length)`` gives bytes of the array as if its elements lay one after the other."""
+
+    def __init__(self, path: str, name: str, element_bytes: int, member: tuple[str, ...] = ()) -> None:
+        super().__init__(path, name, member)
+        self.element_bytes = element_bytes
+
+    def __call__(self, offset: int, length: int | None) -> bytes:
+        if not length:
+            return b""
+        with self._lock:
+            dataset = self._opened()
+            index: list[Any] = []
+            first, last, step = 0, 0, self.element_bytes
+            for axis in range(dataset.ndim):  # down to the axis on which more than one index is wanted
+                step = self.element_bytes * math.prod(dataset.shape[axis + 1 :])
+                first, last = offset // step, (offset + length - 1) // step
+                if first != last or axis + 1 == dataset.ndim:
+                    break
+                index.append(first)
+                offset -= first * step
+            if dataset.ndim:
+                index.append(slice(first, last + 1))
+            raw = np.asarray(self._taken(dataset, tuple(index))).tobytes()
+        skip = offset - first * step
+        return raw[skip : skip + length]
+
+
+class Values(_Reader):
+    """``reader(number, None)`` gives a value of variable length by its number."""
+
+    def __call__(self, offset: int, length: int | None) -> bytes:
+        with self._lock:
+            dataset = self._opened()
+            index = tuple(int(i) for i in np.unravel_index(offset, dataset.shape)) if dataset.ndim else ()
+            return bytes_of(self._taken(dataset, index))

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .arrays_h5py import H5pyReader
+from .arrays_h5py import Numbers, Values, bytes_of
 from .arrays_hdf5_types import Column, Types
 from .arrays_model import Stored, choose_group, grid_of, is_big, no_places, number_type, one_place
 from .errors import DataError, NotFound, Unsupported
 
 _FILTERS = {1: "zlib", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32004: "lz4-hdf5", 32015: "zstd"}
 _OTHERS = {4: "szip", 5: "n-bit", 6: "scale-offset", 32008: "bitshuffle", 32013: "zfp", 32026: "Blosc2"}
+_NO_PLUGIN = "; and h5py has no plugin for it (pip install hdf5plugin brings some)"
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
@@ -97,17 +98,29 @@ class _File:
         columns = list(self.types.columns(tid))
         like = Stored(name, _dims(dataset), shape, files=[self.path])
         reason = _layout(self.h5py, dataset, like, self.types.stored_bytes(tid))
-        if reason or (len(columns) == 1 and columns[0].why and not columns[0].name):
-            why = columns[0].why if len(columns) == 1 else ""
-            return [self._through_h5py(dataset, like, reason or columns[0].why, why)]
-        return [self._column(dataset, like, column, self.types.stored_bytes(tid)) for column in columns]
+        if reason:
+            reason += _missing_filters(self.h5py, dataset)
+        out = []
+        for column in columns:
+            odd = column.why and not column.path and number_type(dataset.dtype)
+            if reason or odd:
+                out.append(self._through_h5py(dataset, like, column, reason or column.why))
+            else:
+                out.append(self._column(dataset, like, column, self.types.stored_bytes(tid)))
+        return out
 
-    def _column(self, dataset: Any, like: Stored, column: Column, stored_bytes: int) -> Stored:
+    def _named(self, like: Stored, column: Column) -> Stored:
         name = f"{like.name}.{column.name}" if column.name else like.name
         dims = like.dims + tuple(f"inner{i}" for i in range(len(column.inner)))
         out = replace(like, name=name, dims=dims, shape=like.shape + column.inner, why=column.why)
         out.kind, out.dtype, out.big_endian = column.kind, column.dtype, column.big_endian
         out.chunk, out.inner, out.text_end = like.chunk + column.inner, len(column.inner), column.text_end
+        if column.kind == "text" and column.inner and len(like.shape) > 1:
+            out.why = "it has several texts of fixed length a sample"
+        return out
+
+    def _column(self, dataset: Any, like: Stored, column: Column, stored_bytes: int) -> Stored:
+        out = self._named(like, column)
         if out.why:
             return out
         fill = _fill(dataset, stored_bytes, column)
@@ -115,8 +128,6 @@ class _File:
             return self._values(dataset, out, column, stored_bytes, fill)
         if like.literal and dataset.dtype.hasobject:
             out.why = "it lies within the metadata, in records with values of variable length"
-        if column.kind == "text" and len(like.shape) > 1:
-            out.why = "it has several texts of fixed length a sample"
         if column.inner and any(fill) and bool((like.places[:, 3] == 0).any()):
             out.why = "parts of it were never written, and their fill value is more than one number"
         out.fill = fill if not column.inner else b""
@@ -134,7 +145,7 @@ class _File:
         if out.literal and "." in column.name:
             out.why = "it lies within the metadata, in records of records"
         elif out.literal:  # h5py gives the values and not the references, and they are few
-            values = [_bytes_of(v, column) for v in np.ravel(dataset[()] if not column.name else dataset[column.name])]
+            values = [bytes_of(v) for v in np.ravel(dataset[()] if not column.name else dataset[column.name])]
             out.values = {"literal": b"".join(values), "lengths": [len(v) for v in values]}
         else:
             size = self.types.reference_bytes
@@ -152,32 +163,34 @@ class _File:
         out.places, out.filters, out.literal = no_places(0), [], b""
         return out
 
-    def _through_h5py(self, dataset: Any, out: Stored, reason: str, why: str) -> Stored:
-        """Numbers that the engine cannot read itself; what is no number stays unread."""
-        out.dtype = number_type(dataset.dtype)
-        if not out.dtype or why.startswith("its type is"):
-            out.why = why or f"its type is {dataset.dtype}, and {reason}"
+    def _through_h5py(self, dataset: Any, like: Stored, column: Column, reason: str) -> Stored:
+        """What the engine cannot read itself: numbers of any layout, values of variable length one by one."""
+        out = self._named(like, column)
+        if column.why and not column.path:
+            out.dtype, out.big_endian = number_type(dataset.dtype), is_big(dataset.dtype)
+            out.why = "" if out.dtype else column.why
+        if out.why or reason.endswith(_NO_PLUGIN):
+            out.why = out.why or reason
             return out
-        missing = _missing_filters(self.h5py, dataset)
-        if missing:
-            out.why = reason + missing
+        out.filters, out.literal, out.slow = [], b"", reason
+        member = "".join(f".{part}" for part in column.path)
+        out.files = [f"{self.path}#{dataset.name.strip('/')}{member}"]
+        if column.item_bytes:
+            if column.big_endian and column.item_bytes > 1:
+                out.why = f"{reason}; and h5py does not turn the bytes of big-endian values of variable length"
+            out.values, out.places = {"by_number": True}, no_places(0)
+            out.chunk = tuple(max(1, s) for s in out.shape)
+            out.reader = Values(self.path, dataset.name, column.path)
             return out
-        out.big_endian, out.filters, out.literal = is_big(dataset.dtype), [], b""
+        element = math.prod(column.inner) * (int(out.dtype.lstrip("uif")) // 8)
+        out.text_end = "nuls" if out.text_end else ""  # as NumPy fills up
         out.chunk = tuple(max(1, s) for s in out.shape)
-        count = math.prod(out.shape)
-        out.places = one_place(0, count * dataset.dtype.itemsize) if count else no_places(0)
-        out.files = [f"{self.path}#{dataset.name.strip('/')}"]
-        out.reader, out.slow = H5pyReader(self.path, dataset.name), reason
-        out.unpack_by(dataset.attrs)
+        count = math.prod(like.shape)
+        out.places = one_place(0, count * element) if count else no_places(0)
+        out.reader = Numbers(self.path, dataset.name, element, column.path)
+        if column.kind == "array" and not column.path:
+            out.unpack_by(dataset.attrs)
         return out
-
-
-def _bytes_of(value: Any, column: Column) -> bytes:
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape")
-    if isinstance(value, bytes):
-        return value
-    return np.asarray(value).tobytes() if value is not None else b""
 
 
 def _fill(dataset: Any, stored_bytes: int, column: Column) -> bytes:
@@ -187,7 +200,7 @@ def _fill(dataset: Any, stored_bytes: int, column: Column) -> bytes:
     except (RuntimeError, TypeError, ValueError):
         return b""
     if column.item_bytes:
-        return b"" if fill is None or not isinstance(fill, (bytes, str)) else bytes(fill != fill[:0])
+        return b"\1" if isinstance(fill, (bytes, str)) and fill else b""
     if fill is None or dataset.dtype.hasobject:
         return b""
     raw = np.asarray(fill, dataset.dtype).tobytes()
@@ -205,7 +218,7 @@ def _missing_filters(h5py: Any, dataset: Any) -> str:
         with contextlib.suppress(ImportError):
             import hdf5plugin  # noqa: F401  brings filters that h5py lacks
         if not h5py.h5z.filter_avail(code):
-            return "; and h5py has no plugin for it (pip install hdf5plugin brings some)"
+            return _NO_PLUGIN
     return ""
 
 

@@ -20,7 +20,7 @@ _FLOATS = {
 class Column:
     """A part of every element. ``why``: the engine cannot read it, and that is the reason."""
 
-    name: str = ""  # of the member, "" for the whole element
+    path: tuple[str, ...] = ()  # of the member; () for the whole element
     offset: int = 0
     kind: str = "array"  # array, bytes or text
     dtype: str = ""
@@ -30,6 +30,10 @@ class Column:
     #: Bytes of an element of a value of variable length; 0: it has none.
     item_bytes: int = 0
     why: str = ""
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
 
 
 class Types:
@@ -63,8 +67,7 @@ class Types:
             member = tid.get_member_type(i)
             name = tid.get_member_name(i).decode(errors="replace")
             for column in self.columns(member):
-                full = f"{name}.{column.name}" if column.name else name
-                yield replace(column, name=full, offset=offset + moved + column.offset)
+                yield replace(column, path=(name, *column.path), offset=offset + moved + column.offset)
             moved += self.stored_bytes(member) - member.get_size()
 
     def _varies(self, tid: Any) -> bool:

@@ -21,6 +21,8 @@ MOST_CHUNKS = 1 << 27
 #: Bytes of an array that are kept in memory, where a sample takes no more than the second number of them.
 MOST_HELD = 32 << 20
 MOST_HELD_A_SAMPLE = 64
+#: Attributes by which formats keep their own accounts.
+_INNER = ("_", "DIMENSION_", "REFERENCE_LIST", "CLASS", "NAME", "scale_factor", "add_offset", "missing_value")
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Stored:
     offset: float = 0.0
     missing: float | None = None
     packed: bool = False
+    attributes: dict[str, Any] = field(default_factory=dict)
     why: str = ""
     #: "array": numbers; "bytes" or "text".
     kind: str = "array"
@@ -78,7 +81,8 @@ class Stored:
         return {**out, "shape": list(self.shape), "chunk": list(self.chunk), "places": places, "missing": self.missing}
 
     def unpack_by(self, attributes: Mapping[str, Any]) -> None:
-        """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers."""
+        """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers; the others are kept for who looks."""
+        self.attributes = {str(k): attributes[k] for k in attributes if not str(k).startswith(_INNER)}
 
         def number(*names: str) -> float | None:
             for name in names:

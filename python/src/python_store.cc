@@ -50,10 +50,12 @@ class PythonStore final : public Store {
     if (!nb::is_alive()) return cancelled("Python has ended");
     nb::gil_scoped_acquire gil;
     try {
-      const nb::object got = reader.get()(request.offset, request.length);
+      const bool whole = request.length == kWholeFile;
+      const nb::object got = whole ? reader.get()(request.offset, nb::none())
+                                   : reader.get()(request.offset, request.length);
       if (!nb::isinstance<nb::bytes>(got)) return internal("a reader that gives no bytes");
       const auto bytes = nb::borrow<nb::bytes>(got);
-      if (bytes.size() != request.length)
+      if (!whole && bytes.size() != request.length)
         return corrupt(fmt::format("{} bytes came where {} were asked for", bytes.size(),
                                    request.length))
             .at(request.offset);

@@ -11,8 +11,8 @@
 
 namespace headrace::py {
 
-// `readers`: {path: function(offset, length) -> bytes}; one call at a time, under the GIL.  All
-// other paths are `rest`'s.
+// `readers`: {path: function(offset, length) -> bytes}; one call at a time, under the GIL.  Where a
+// file is to be read to its end the length is None.  All other paths are `rest`'s.
 std::shared_ptr<const Store> python_store(nanobind::handle readers,
                                           std::shared_ptr<const Store> rest);
 

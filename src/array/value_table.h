@@ -23,6 +23,8 @@ struct ValueTable {
   std::vector<ValueExtent> extents;  // last axis fastest
   // Not empty: extents are of these bytes, and nothing is read.
   std::vector<std::byte> literal;
+  // There are no extents: the store gives value n where offset n of the file is read to its end.
+  bool by_number = false;
   // What is wrong with values that cannot be found: those samples are bad, the others are not.
   std::map<uint64_t, Status> damaged;
   uint64_t total_bytes = 0;
