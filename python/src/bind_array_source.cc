@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array/array_source.h"
+#include "array_description.h"
 #include "base/crc32c.h"
 #include "base/npy.h"
 #include "convert.h"
@@ -76,6 +77,8 @@ ArrayField field_of(nb::handle d) {
   return out;
 }
 
+}  // namespace
+
 ArrayDescription description_of(nb::handle d) {
   ArrayDescription out;
   out.files = get<std::vector<std::string>>(d, "files");
@@ -100,6 +103,8 @@ ArrayDescription description_of(nb::handle d) {
   out.samples.tiled = get<bool>(d, "tiled");
   return out;
 }
+
+namespace {
 
 SourceHandle open_arrays(nb::handle d) {
   SourceHandle out;

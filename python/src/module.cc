@@ -6,6 +6,7 @@
 #include "map.h"
 
 namespace headrace::py {
+void bind_array_pack(nanobind::module_& m);
 void bind_array_source(nanobind::module_& m);
 void bind_dataset(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
@@ -25,4 +26,5 @@ NB_MODULE(_core, m) {
   headrace::py::bind_loader(m);
   headrace::py::bind_parquet(m);
   headrace::py::bind_tools(m);
+  headrace::py::bind_array_pack(m);
 }

@@ -37,6 +37,10 @@ Result<Extents> count_tiles(const ArrayDescription& d);
 Hash128 fingerprint_of(const ArrayDescription& d);
 Bytes fill_of(const Array& array);
 
+// Of one variable, all of a region of it: its indexes along the axis run over all files.
+void visit_region(const Variable& variable, const Region& region,
+                  const std::function<void(const ArrayBox&)>& visit);
+
 // In an order that is the same every time.
 void visit_boxes(const ArrayDescription& d, const ArrayField& field, int64_t position,
                  const Extents& tiles, uint64_t tile, Key draws,
