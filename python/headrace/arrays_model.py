@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +41,8 @@ class Stored:
     missing: float | None = None
     packed: bool = False
     why: str = ""
+    #: What the file says of it beside its elements, for those who write it again.
+    attributes: dict[str, Any] = field(default_factory=dict)
 
     def described(self, first_file: int) -> dict[str, Any]:
         """For ``_core.open_arrays``; files count from ``first_file`` on."""
@@ -54,6 +58,7 @@ class Stored:
 
     def unpack_by(self, attributes: Mapping[str, Any]) -> None:
         """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers."""
+        self.attributes = plain_attributes(attributes)
 
         def number(*names: str) -> float | None:
             for name in names:
@@ -71,6 +76,27 @@ class Stored:
             return
         self.packed, self.missing = True, missing
         self.scale, self.offset = (1.0 if scale is None else scale), (0.0 if offset is None else offset)
+
+
+#: How HDF5, NetCDF-4 and xarray keep the names of axes.
+_OF_AXES = ("DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "CLASS", "NAME", "_ARRAY_DIMENSIONS")
+
+
+def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are numbers and texts, and no part of how the file is built."""
+    out = {}
+    for name in attributes:
+        if name in _OF_AXES or name.startswith(("_Netcdf4", "_nc3", "_NCProperties")):
+            continue
+        try:
+            value = attributes[name]
+        except (OSError, TypeError, ValueError, KeyError):  # of a type that h5py has no words for
+            continue
+        if isinstance(value, (str, bytes, bool, int, float, list)) or (
+            isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufSU"
+        ):
+            out[name] = value
+    return out
 
 
 def number_type(dtype: Any) -> str:
@@ -133,3 +159,26 @@ def npy_arrays(path: str) -> list[Stored]:
     out.big_endian, out.fortran, out.files = d["big_endian"], d["fortran"], [path]
     out.places = one_place(d["data"], d["bytes"]) if all(shape) else no_places(0)
     return [out]
+
+
+def is_npy_folder(path: str) -> bool:
+    """A folder of npy files as ``headrace pack --to npy`` writes it."""
+    return os.path.isfile(os.path.join(path, "arrays.json"))
+
+
+def npy_folder(path: str) -> list[Stored]:
+    """NAME.npy each; arrays.json has the names of the axes and what else is said of them."""
+    out = []
+    try:
+        with open(os.path.join(path, "arrays.json"), "rb") as f:
+            about = json.load(f)["arrays"]
+        for name in sorted(about):
+            [one] = npy_arrays(os.path.join(path, f"{name}.npy"))
+            one.name, dims = name, about[name]["dims"]
+            if dims and len(dims) == len(one.shape):
+                one.dims = tuple(map(str, dims))
+            one.unpack_by(about[name]["attributes"])
+            out.append(one)
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise DataError(f"{path}/arrays.json is not as headrace writes it: {type(e).__name__}: {e}") from None
+    return out

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .arrays_model import Stored, listed, npy_arrays
+from .arrays_model import Stored, is_npy_folder, listed, npy_arrays, npy_folder
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, Field
 
@@ -37,7 +37,7 @@ def _kind(url: str) -> str:
     if os.path.isdir(path):
         from .arrays_zarr import is_zarr
 
-        return "zarr" if is_zarr(path) else ""
+        return "zarr" if is_zarr(path) else "npy" if is_npy_folder(path) else ""
     return ""
 
 
@@ -64,12 +64,14 @@ def _read(path: str, group: str) -> list[Stored]:
         from .errors import NotFound
 
         raise NotFound(f"there is no {path}")
+    if os.path.exists(os.path.join(path, "headrace.unfinished")):
+        raise UsageError(f"{path} is an unfinished pack: the same `headrace pack` again goes on with it")
     if kind == "hdf5":
         from .arrays_hdf5 import hdf5_arrays
 
         return hdf5_arrays(path, group)
     if kind == "npy":
-        return npy_arrays(path)
+        return npy_folder(path) if os.path.isdir(path) else npy_arrays(path)
     from .arrays_zarr import zarr_arrays
 
     return zarr_arrays(path, group)

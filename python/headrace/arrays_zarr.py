@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import struct
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays_model import WHOLE_FILE, Stored, choose_group, grid_of, is_big, no_places, number_type
+from .arrays_model import WHOLE_FILE, Stored, choose_group, grid_of, is_big, no_places, number_type, plain_attributes
 from .errors import DataError, Unsupported
 
 _PLAIN = {"zlib": "zlib", "gzip": "gzip", "lz4": "lz4", "zstd": "zstd", "blosc": "blosc", "crc32c": "crc32c"}
@@ -150,7 +151,7 @@ def _version3(folder: str, meta: dict[str, Any]) -> Stored:
     _chunk_files(folder, out, lambda at: separator.join([*lead, *map(str, at)]) or "0")
     if shard:
         _open_shards(out, shard)
-    out.unpack_by(attributes)
+    out.unpack_by(_fill_value(attributes, out.dtype))
     return out
 
 
@@ -231,3 +232,25 @@ def _shard_index(path: str, chunks: int, location: str, checked: bool) -> list[t
         if offset != WHOLE_FILE and (offset > total or stored > total - offset):
             raise DataError(f"the shard's index points past the end of {path}")
     return rows
+
+
+def zarr_attributes(path: str, group: str) -> dict[str, Any]:
+    """Of the group itself."""
+    folder = os.path.join(path, group)
+    if _is_array(folder):
+        return {}
+    third = _json(os.path.join(folder, "zarr.json"))
+    found = third.get("attributes") if isinstance(third, dict) else _json(os.path.join(folder, ".zattrs"))
+    return plain_attributes(found) if isinstance(found, dict) else {}
+
+
+def _fill_value(attributes: dict[str, Any], dtype: str) -> dict[str, Any]:
+    """xarray writes the ``_FillValue`` of fractions into Zarr 3 as eight bytes in base64, because JSON has no NaN."""
+    text = attributes.get("_FillValue")
+    if not dtype.startswith("f") or not isinstance(text, str):
+        return attributes
+    try:
+        value = struct.unpack("<d", base64.standard_b64decode(text))[0]
+    except (ValueError, struct.error):
+        return attributes
+    return {**attributes, "_FillValue": value}

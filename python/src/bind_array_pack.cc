@@ -10,13 +10,13 @@
 
 #include "array_description.h"
 #include "arrays.h"
-#include "base/crc32c.h"
 #include "convert.h"
 #include "errors.h"
 #include "handles.h"
 #include "pack/array_reader.h"
 #include "pack/chunk_writer.h"
 #include "pack/sample_columns.h"
+#include "pack/shard_writer.h"
 #include "pack_options.h"
 
 namespace nb = nanobind;
@@ -125,6 +125,15 @@ std::pair<double, double> read_cost(const SourceHandle& handle, uint64_t samples
   return {static_cast<double>(units) / n, static_cast<double>(bytes) / n};
 }
 
+uint32_t file_checksum(const std::string& path) {
+  Result<uint32_t> found = uint32_t{0};
+  {
+    nb::gil_scoped_release release;
+    found = checksum_of(*local_store(), path);
+  }
+  return unwrap(std::move(found));
+}
+
 struct ColumnsHandle {
   std::unique_ptr<SampleColumns> columns;
 };
@@ -187,8 +196,7 @@ void bind_array_pack(nb::module_& m) {
   m.def("encode_slab", &encode_slab);
   m.def("write_slab", &write_slab);
   m.def("read_cost", &read_cost);
-  m.def("crc32c_more",
-        [](const Memory& data, uint32_t seed) { return crc32c(bytes_of(data), seed); });
+  m.def("file_checksum", &file_checksum);
   nb::class_<ColumnsHandle>(m, "SampleColumns")
       .def_prop_ro("fields", &column_fields)
       .def_prop_ro("size", [](const ColumnsHandle& self) { return self.columns->size(); })

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "array/array_boxes.h"
 #include "array/unpack.h"
@@ -75,11 +76,16 @@ Status check_array(const Array& array) {
   return check_chain(array.filters);
 }
 
+// NaN is what most files say, and is not equal to itself.
+bool same_missing(std::optional<double> a, std::optional<double> b) {
+  return a == b || (a && b && std::isnan(*a) && std::isnan(*b));
+}
+
 Status check_segment(const Variable& variable, const Array& like, const Array& array) {
   const bool same = array.dtype == like.dtype && array.shape.size() == like.shape.size() &&
                     array.packed == like.packed && array.big_endian == like.big_endian &&
                     array.scale == like.scale && array.offset == like.offset &&
-                    array.missing == like.missing;
+                    same_missing(array.missing, like.missing);
   bool fits = same;
   for (size_t a = 0; fits && a < like.shape.size(); ++a)
     fits = a == variable.along || array.shape[a] == like.shape[a];
