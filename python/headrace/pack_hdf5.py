@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -141,7 +142,6 @@ class Hdf5Target(FileTarget):
 
 
 def _set(where: Any, name: str, value: Any) -> None:
-    try:
+    # What HDF5 has no type for, or is larger than 64 KiB, is left out: no element depends on it.
+    with contextlib.suppress(TypeError, ValueError, OSError):
         where.attrs[name] = value
-    except (TypeError, ValueError, OSError):  # what HDF5 has no type for, or is larger than 64 KiB
-        pass

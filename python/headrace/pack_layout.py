@@ -15,7 +15,7 @@ LEAST, MOST = 64 << 10, 4 << 20
 #: Finding, reading and opening a chunk takes as long as reading this many bytes more.
 _EACH = 64 << 10
 #: Of a chunk along the first axis, where nothing is known of how it will be read.
-_ROWS = 1 << 20
+_ROWS = 256 << 10
 #: More files than this for one array, and chunks go into shards.
 MOST_FILES = 256
 
@@ -75,7 +75,7 @@ def choose_chunk(shape: Sequence[int], item: int, wanted: Wanted | None, ratio: 
 
 
 def _rows(shape: Sequence[int], item: int) -> tuple[int, ...]:
-    """Whole rows of the first axis, about 1 MiB; rows that are larger than 4 MiB are halved on their longest axis."""
+    """Whole rows of the first axis, about 256 KiB; rows that are larger than 4 MiB are halved on their longest axis."""
     if not shape:
         return ()
     row = max(1, math.prod(shape[1:]) * item)
