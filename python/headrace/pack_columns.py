@@ -59,10 +59,21 @@ class Column:
             return np.array([parse(t) for t in texts], wanted)
         size = math.prod(self.shape) * wanted.itemsize
         if self.kind == "npy":
-            return np.stack([self._npy(t) for t in _cut(data, lengths)])
+            return self._npy_rows(data, lengths, size)
         if not np.all(lengths == size):
             raise UsageError(f"field '{self.name}': a value of {int(lengths[lengths != size][0])} bytes, not {size}")
         return np.frombuffer(data, wanted).reshape(-1, *self.shape)
+
+    def _npy_rows(self, data: Any, lengths: Any, size: int) -> Any:
+        """Values whose headers are all the same need not be parsed one by one."""
+        head = int(lengths[0]) - size
+        raw = np.load(io.BytesIO(data[: lengths[0]].tobytes()), allow_pickle=False)
+        plain = raw.dtype.byteorder != ">" and (raw.flags.c_contiguous or raw.ndim < 2)
+        if plain and head > 0 and raw.shape == self.shape and np.all(lengths == lengths[0]):
+            table = data.reshape(len(lengths), -1)
+            if np.all(table[:, :head] == table[0, :head]):
+                return np.ascontiguousarray(table[:, head:]).view(raw.dtype).reshape(-1, *self.shape)
+        return np.stack([self._npy(t) for t in _cut(data, lengths)])
 
     def _npy(self, value: bytes) -> Any:
         out = np.load(io.BytesIO(value), allow_pickle=False)
@@ -71,7 +82,7 @@ class Column:
                 f"field '{self.name}' is {self.dtype}{list(self.shape)} in the first samples and {out.dtype}{list(out.shape)} in "
                 "another: an array holds one type and shape; pack it as tar, or with --drop " + self.name
             )
-        return out.astype(out.dtype.newbyteorder("<"))
+        return out.astype(out.dtype.newbyteorder("<"), copy=False)
 
 
 def _cut(data: Any, lengths: Any) -> list[bytes]:
