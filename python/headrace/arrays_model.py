@@ -92,6 +92,8 @@ def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
             value = attributes[name]
         except (OSError, TypeError, ValueError, KeyError):  # of a type that h5py has no words for
             continue
+        if isinstance(value, np.ndarray) and value.shape == (1,) and value.dtype.kind in "biuf":
+            value = value[0]  # NetCDF's numbers are lists of one
         if isinstance(value, (str, bytes, bool, int, float, list)) or (
             isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufSU"
         ):

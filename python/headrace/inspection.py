@@ -12,6 +12,7 @@ import numpy as np
 import headrace as hr
 
 from . import terminal
+from .arrays_inspect import arrays_page, look_at_arrays
 
 _PICTURES = ("jpeg", "png", "webp", "gif", "bmp", "tiff")
 _PREVIEW = 100  # characters of a text that are shown
@@ -124,6 +125,7 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
         "fingerprint": dataset.fingerprint,
         "classes": source.classes,
         "fields": fields,
+        "arrays": look_at_arrays(url),
         "shards": shards if known else [],
         "sample": {"number": number, "key": dataset.key(number), "values": {k: _value(v) for k, v in chosen.items()}},
     }
@@ -203,6 +205,8 @@ def page(facts: dict[str, Any]) -> None:
     head.add_row("fingerprint", facts["fingerprint"])
     out.print(head)
     out.print()
+    if facts["arrays"]:
+        arrays_page(facts["arrays"])
 
     rows = terminal.table("field", "kind", "bytes", "content", ">found in")
     for f in facts["fields"]:

@@ -250,7 +250,7 @@ class ArrayPacking:
         if not moves:  # samples run along another axis; a patch of it is what counts
             return None
         source, _ = open_arrays(urls, fields)
-        chunks, size = _core.read_cost(source, min(256, source.size))
+        chunks, size = _core.read_cost(source, 512)
         return {"chunks": chunks, "bytes": size}
 
     def reads(self, measured: bool) -> dict[str, Any] | None:
@@ -260,16 +260,12 @@ class ArrayPacking:
             return None
         sample = [s for s, _ in job.wanted]
         out = {"array": job.spec.name, "sample": sample, "source": self.before}
-        if self.to == "npy":
-            after: dict[str, Any] = {}
-        else:
+        after: dict[str, Any] = {}
+        if self.to != "npy":
             after = expected(job.spec.shape, job.spec.chunk, job.spec.numpy.itemsize, job.wanted, job.ratio)
-        if measured or self.to == "npy":
-            there = os.path.exists(self.path)
-            if not there:
-                return None
-            found = self._cost([self.path], job.spec.name if self.to != "npy" or not self.path.endswith(".npy") else "data")
-            after = {**after, **(found or {})}
+        if measured:
+            name = "data" if self.path.endswith(".npy") else job.spec.name
+            after |= self._cost([self.path], name) or {}
         return {**out, "packed": after}
 
     # -- doing it ----------------------------------------------------------------------------------

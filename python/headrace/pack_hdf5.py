@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core
 from .arrays_hdf5 import _h5py
-from .errors import UsageError
+from .errors import StorageError, Unsupported, UsageError
 from .pack_journal import Written
 from .pack_targets import FileTarget, Spec, check_name, numpy_type
 
@@ -49,7 +49,12 @@ class Hdf5Target(FileTarget):
             plist.set_fill_value(np.array(fill, spec.numpy))
         self._filters(plist, spec)
         space = h5py.h5s.create_simple(spec.shape)
-        h5py.h5d.create(self.file.id, spec.name.encode(), h5py.h5t.py_create(spec.numpy), space, plist)
+        try:
+            h5py.h5d.create(self.file.id, spec.name.encode(), h5py.h5t.py_create(spec.numpy), space, plist)
+        except (ValueError, OSError) as e:
+            # netCDF4 brings plugins for a libhdf5 of its own, which h5py's finds and cannot use.
+            hint = "; import hdf5plugin before netCDF4" if spec.codec not in ("gzip", "none") else ""
+            raise Unsupported(f"h5py cannot make '{spec.name}' with {spec.codec}: {' '.join(str(e).split())}{hint}") from None
 
     def _filters(self, plist: Any, spec: Spec) -> None:
         size = math.prod(spec.chunk) * spec.numpy.itemsize
@@ -89,14 +94,17 @@ class Hdf5Target(FileTarget):
     def write_values(self, name: str, begin: int, data: Any, lengths: Any, text: bool, dtype: str) -> None:
         dataset, item = self.file[name], numpy_type(dtype).itemsize
         ends = np.cumsum(lengths) // item
-        values = np.empty(len(lengths), object)
+        values = np.empty(len(lengths), dataset.dtype)
         if text:
             whole = data.tobytes()
             values[:] = [whole[e - n : e].decode("utf-8", "surrogateescape") for e, n in zip(ends.tolist(), lengths.tolist())]
         else:
             for i, part in enumerate(np.split(np.frombuffer(data, numpy_type(dtype)), ends[:-1])):
                 values[i] = part
-        dataset[begin : begin + len(lengths)] = values
+        # Not by dataset[begin:end] = values: values that happen to be of one length would be taken for two axes.
+        h5s, place = self.h5py.h5s, dataset.id.get_space()
+        place.select_hyperslab((begin,), (len(lengths),))
+        dataset.id.write(h5s.create_simple((len(lengths),)), place, values)
         self.bytes += len(data)
 
     def finish(self, attributes: Mapping[str, Any]) -> list[Written]:
@@ -106,7 +114,10 @@ class Hdf5Target(FileTarget):
             for name, value in spec.attributes.items():
                 _set(self.file[spec.name], name, np.asarray(value, spec.numpy) if name == "_FillValue" else value)
         self._dimensions()
-        self.file.close()
+        try:
+            self.file.close()
+        except (OSError, RuntimeError) as e:  # a full disk is known when h5py writes what it holds back
+            raise StorageError(f"{self.path}: h5py: {' '.join(str(e).split())}") from None
         self.file = None
         return self._appear()
 
@@ -136,7 +147,8 @@ class Hdf5Target(FileTarget):
 
     def close(self) -> None:
         if self.file is not None:
-            self.file.close()
+            with contextlib.suppress(OSError, RuntimeError):  # it is thrown away
+                self.file.close()
             self.file = None
         super().close()
 
