@@ -51,8 +51,38 @@ EXPRESSIONS = [
 ]
 
 
+def classic_netcdf(version: int, records: int) -> bytes:
+    """Two dimensions, attributes, a variable with records and two without; the elements are zeros."""
+    size = ">q" if version == 5 else ">i"
+
+    def count(n):
+        return struct.pack(size, n)
+
+    def name(text):
+        return count(len(text)) + text + bytes(-len(text) % 4)
+
+    def attribute(called, kind, n, values):
+        return name(called) + struct.pack(">i", kind) + count(n) + values + bytes(-len(values) % 4)
+
+    def listed(tag, parts):
+        return struct.pack(">i", tag if parts else 0) + count(len(parts)) + b"".join(parts)
+
+    def variable(called, dims, attributes, kind, nbytes, begin):
+        where = struct.pack(">i" if version == 1 else ">q", begin)
+        axes = count(len(dims)) + b"".join(map(count, dims))
+        return name(called) + axes + listed(12, attributes) + struct.pack(">i", kind) + count(nbytes) + where
+
+    packed = [attribute(b"scale_factor", 6, 1, struct.pack(">d", 0.5)), attribute(b"units", 2, 1, b"K")]
+    head = b"CDF" + bytes([version]) + count(records) + listed(10, [name(b"time") + count(0), name(b"x") + count(3)])
+    variables = [
+        variable(b"t", [0, 1], packed, 3, 8, 600), variable(b"u", [0], [], 5, 4, 608), variable(b"x", [1], [], 4, 12, 588)
+    ]  # fmt: skip
+    return (head + listed(12, [attribute(b"title", 2, 4, b"seed")]) + listed(11, variables)).ljust(600 + 12 * 4, b"\0")
+
+
 def main(to: Path):
     seeds = {
+        "netcdf_fuzz": {f"{v}-{n}": classic_netcdf(v, n) for v in (1, 2, 5) for n in (4, 0, -1)},
         "format_fuzz": format_seeds(),
         "expression_fuzz": {f"{i}": b"\0" + text.encode() for i, text in enumerate(EXPRESSIONS)},
     }

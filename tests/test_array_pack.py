@@ -444,7 +444,7 @@ def test_what_is_there_is_not_written_over(tmp_path: pathlib.Path) -> None:
 def test_arrays_that_cannot_be_read_are_named(tmp_path: pathlib.Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f["x"] = cube("f4")
-        f["z"] = np.zeros(13, "c16")
+        f.create_dataset("z", (13,), h5py.ref_dtype)
     with pytest.raises(hr.Unsupported, match="--drop z"):
         hr.pack(tmp_path / "a.h5", tmp_path / "a.zarr", to="zarr")
     hr.pack(tmp_path / "a.h5", tmp_path / "a.zarr", to="zarr", drop=["z"])

@@ -78,25 +78,34 @@ def seconds_of_child(source: hr.Dataset, folder: pathlib.Path, options: dict[str
     return time.perf_counter() - start
 
 
-def kill_many(source: hr.Dataset, root: pathlib.Path, name: str, kills: int) -> tuple[int, int]:
-    """(kills in the middle, kills that left a finished shard or a temporary file behind)."""
+def is_writing(folder: pathlib.Path) -> bool:
+    """Whether a shard, or the beginning of one, is there."""
+    return folder.exists() and any(p.name.startswith("shard-") or p.name.endswith(".hrtmp") for p in folder.iterdir())
+
+
+def kill_many(source: hr.Dataset, root: pathlib.Path, name: str, kills: int, while_writing: int) -> tuple[int, int]:
+    """(kills in the middle, kills that left a finished shard or a temporary file behind).
+
+    A busy machine may let a pack end before the kill comes: such kills are made up for, three times as many at most.
+    """
     options = options_for(source, root / "straight", name)
     seconds, least = seconds_of_child(source, root / "timed", options), 0.0
     wanted = files_of(root / "straight")
     rng = random.Random(name)
     middle = traces = done = 0
-    while done < kills:
+    while done < kills or (traces < while_writing and done < 3 * kills):
         folder = root / f"killed{done}"
         # Up to three in a row before it may end.
-        for _ in range(min(rng.randint(1, 3), kills - done)):
+        for _ in range(rng.randint(1, 3)):
             done += 1
             if not kill_at(source, folder, rng.uniform(least, seconds), options):
-                seconds = max(0.8 * seconds, least)  # it was over: come earlier
+                seconds = max(0.8 * seconds, 0.002)  # it was over: come earlier
+                least = min(least, 0.5 * seconds)
                 continue
             middle += 1
             with pytest.raises(hr.Error, match=r"not finished|unfinished"):
                 hr.open(folder)
-            writing = any(p.name.startswith("shard-") or p.name.endswith(".hrtmp") for p in folder.iterdir())
+            writing = is_writing(folder)
             traces += writing
             if not writing and least < 0.8 * seconds:
                 least += 0.1 * seconds  # it had not begun to write: come later
@@ -108,11 +117,11 @@ def kill_many(source: hr.Dataset, root: pathlib.Path, name: str, kills: int) -> 
 
 
 def test_a_pack_killed_50_times_ends_with_the_same_bytes(source: hr.Dataset, tmp_path: pathlib.Path) -> None:
-    middle, traces = kill_many(source, tmp_path, "tar", 50)
+    middle, traces = kill_many(source, tmp_path, "tar", 50, while_writing=40)
     assert middle >= 40 and traces >= 40
 
 
 @pytest.mark.parametrize("name", [n for n in WRITABLE if n != "tar"])
 def test_so_does_every_other_format(source: hr.Dataset, tmp_path: pathlib.Path, name: str) -> None:
-    middle, _ = kill_many(source, tmp_path, name, 10)
+    middle, _ = kill_many(source, tmp_path, name, 10, while_writing=5)
     assert middle >= 5

@@ -2,6 +2,7 @@
 """headrace's engine.  Private: use the headrace package."""
 
 from collections.abc import Sequence
+import types
 from typing import Annotated
 
 import numpy
@@ -10,6 +11,11 @@ from numpy.typing import NDArray
 
 class Memory:
     pass
+
+class StoredBytes(bytes):
+    """bytes in the memory that they were read into"""
+
+    __reduce__: types.MethodDescriptorType = ...
 
 class MapCost:
     def __init__(self) -> None: ...
@@ -86,6 +92,8 @@ class Dataset:
 def open_arrays(arg: object, /) -> Source: ...
 
 def npy_file(arg: str, /) -> dict: ...
+
+def netcdf_file(arg: str, /) -> list: ...
 
 def crc32c(arg: bytes, /) -> int: ...
 

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HDF5 and NetCDF-4: h5py says where the chunks lie; the engine reads and opens them."""
+"""HDF5 and NetCDF-4: h5py says where the chunks lie; the engine reads and opens them. What it cannot, h5py reads."""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from .arrays_h5py import H5pyReader
+from .arrays_hdf5_types import Column, Types
 from .arrays_model import Stored, choose_group, grid_of, is_big, no_places, number_type, one_place, plain_attributes
 from .errors import DataError, NotFound, Unsupported
 
@@ -28,10 +33,6 @@ def _h5py() -> Any:
 
 def hdf5_arrays(path: str, group: str) -> list[Stored]:
     """The arrays of one group of the file."""
-    with open(path, "rb") as f:
-        head = f.read(4)
-    if head[:3] == b"CDF":
-        raise Unsupported(f"{path} is classic NetCDF, which is not yet read; nccopy -k nc4 makes NetCDF-4 of it")
     h5py = _h5py()
     try:
         with h5py.File(path, "r") as file:
@@ -44,6 +45,7 @@ def hdf5_arrays(path: str, group: str) -> list[Stored]:
 
 def _arrays(h5py: Any, file: Any, path: str, group: str) -> list[Stored]:
     groups: dict[str, list[Any]] = {}
+    about = _File(h5py, file, path)
 
     def note(name: str, thing: Any) -> None:
         if isinstance(thing, h5py.Dataset):
@@ -52,9 +54,9 @@ def _arrays(h5py: Any, file: Any, path: str, group: str) -> list[Stored]:
     file.visititems(note)
     for name in [n for g in groups.values() for n in g] if group else []:
         if name.name.strip("/") == group.strip("/"):  # one array of it
-            return [_array(h5py, name, path)]
-    out = [_array(h5py, d, path) for d in groups[choose_group(path, group, groups)] if not _is_bare_dimension(d)]
-    return out
+            return about.arrays(name)
+    chosen = groups[choose_group(path, group, groups)]
+    return [a for d in chosen if not _is_bare_dimension(d) for a in about.arrays(d)]
 
 
 def _is_bare_dimension(dataset: Any) -> bool:
@@ -75,53 +77,176 @@ def _dims(dataset: Any) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _array(h5py: Any, dataset: Any, path: str) -> Stored:
-    name = _short(dataset.name)
-    if dataset.shape is None:
-        return Stored(name, (), why="it is empty (a null data space)")
-    dtype = dataset.dtype
-    out = Stored(name, _dims(dataset), tuple(dataset.shape), dtype=number_type(dtype), files=[os.path.abspath(path)])
-    if not out.dtype:
-        if h5py.check_vlen_dtype(dtype) is not None or h5py.check_string_dtype(dtype) is not None:
-            out.why = "it has values of variable length or texts, which are not yet read"
-        else:
-            out.why = f"its type is {dtype}; numbers are wanted"
+class _File:
+    """What is the same for all data sets of a file."""
+
+    def __init__(self, h5py: Any, file: Any, path: str) -> None:
+        plist = file.id.get_create_plist()
+        self.h5py, self.path = h5py, os.path.abspath(path)
+        self.address_bytes, self.size_bytes = (int(n) for n in plist.get_sizes())
+        self.base = int(plist.get_userblock())
+        self.types = Types(h5py, self.address_bytes)
+
+    def arrays(self, dataset: Any) -> list[Stored]:
+        """One; of a compound type one for each member."""
+        name = _short(dataset.name)
+        if dataset.shape is None:
+            return [Stored(name, (), why="it is empty (a null data space)")]
+        tid = dataset.id.get_type()
+        shape = tuple(int(n) for n in dataset.shape)
+        columns = list(self.types.columns(tid))
+        like = Stored(name, _dims(dataset), shape, files=[self.path])
+        reason = _layout(self.h5py, dataset, like, self.types.stored_bytes(tid))
+        if reason or (len(columns) == 1 and columns[0].why and not columns[0].name):
+            why = columns[0].why if len(columns) == 1 else ""
+            return [self._through_h5py(dataset, like, reason or columns[0].why, why)]
+        return [self._column(dataset, like, column, self.types.stored_bytes(tid)) for column in columns]
+
+    def _column(self, dataset: Any, like: Stored, column: Column, stored_bytes: int) -> Stored:
+        name = f"{like.name}.{column.name}" if column.name else like.name
+        dims = like.dims + tuple(f"axis{len(like.dims) + i}" for i in range(len(column.inner)))
+        out = replace(like, name=name, dims=dims, shape=like.shape + column.inner, why=column.why)
+        out.kind, out.dtype, out.big_endian = column.kind, column.dtype, column.big_endian
+        out.chunk, out.inner, out.text_end = like.chunk + column.inner, len(column.inner), column.text_end
+        if out.why:
+            return out
+        fill = _fill(dataset, stored_bytes, column)
+        if column.item_bytes:
+            return self._values(dataset, out, column, stored_bytes, fill)
+        if like.literal and dataset.dtype.hasobject:
+            out.why = "it lies within the metadata, in records with values of variable length"
+        if column.kind == "text" and len(like.shape) > 1:
+            out.why = "it has several texts of fixed length a sample"
+        if column.inner and any(fill) and bool((like.places[:, 3] == 0).any()):
+            out.why = "parts of it were never written, and their fill value is more than one number"
+        out.fill = fill if not column.inner else b""
+        if column.name:
+            out.record = (stored_bytes, column.offset, len(column.inner))
+        elif column.kind == "array":
+            out.unpack_by(dataset.attrs)
         return out
-    out.big_endian = is_big(dtype)
-    if dataset.fillvalue is not None:
-        out.fill = np.asarray(dataset.fillvalue, dtype).tobytes()
-    out.why = _layout(h5py, dataset, out)
-    if not out.why:
+
+    def _values(self, dataset: Any, out: Stored, column: Column, stored_bytes: int, fill: bytes) -> Stored:
+        """Values of variable length: references to them lie where numbers would."""
+        if any(fill) and bool((out.places[:, 3] == 0).any()):
+            out.why = "parts of it were never written, and its fill value is no empty value"
+            return out
+        if out.literal and "." in column.name:
+            out.why = "it lies within the metadata, in records of records"
+        elif out.literal:  # h5py gives the values and not the references, and they are few
+            values = [_bytes_of(v, column) for v in np.ravel(dataset[()] if not column.name else dataset[column.name])]
+            out.values = {"literal": b"".join(values), "lengths": [len(v) for v in values]}
+        else:
+            size = self.types.reference_bytes
+            references = replace(out, dims=(*out.dims, ""), shape=(*out.shape, size), chunk=(*out.chunk, size), dtype="u8")
+            references.kind, references.big_endian = "array", False
+            if column.name:
+                references.record = (stored_bytes, column.offset, 1)
+            out.values = {
+                "references": references,
+                "item_bytes": column.item_bytes,
+                "address_bytes": self.address_bytes,
+                "size_bytes": self.size_bytes,
+                "base": self.base,
+            }
+        out.places, out.filters, out.literal = no_places(0), [], b""
+        return out
+
+    def _through_h5py(self, dataset: Any, out: Stored, reason: str, why: str) -> Stored:
+        """Numbers that the engine cannot read itself; what is no number stays unread."""
+        out.dtype = number_type(dataset.dtype)
+        if not out.dtype or why.startswith("its type is"):
+            out.why = why or f"its type is {dataset.dtype}, and {reason}"
+            return out
+        missing = _missing_filters(self.h5py, dataset)
+        if missing:
+            out.why = reason + missing
+            return out
+        out.big_endian, out.filters, out.literal = is_big(dataset.dtype), [], b""
+        out.chunk = tuple(max(1, s) for s in out.shape)
+        count = math.prod(out.shape)
+        out.places = one_place(0, count * dataset.dtype.itemsize) if count else no_places(0)
+        out.files = [f"{self.path}#{dataset.name.strip('/')}"]
+        out.reader, out.slow = H5pyReader(self.path, dataset.name), reason
         out.unpack_by(dataset.attrs)
-    return out
+        return out
 
 
-def _layout(h5py: Any, dataset: Any, out: Stored) -> str:
-    """Where its chunks lie; or why they cannot be read."""
+def _bytes_of(value: Any, column: Column) -> bytes:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if isinstance(value, bytes):
+        return value
+    return np.asarray(value).tobytes() if value is not None else b""
+
+
+def _fill(dataset: Any, stored_bytes: int, column: Column) -> bytes:
+    """The fill value of a column, as stored; zeros where there is none, or h5py knows no bytes of it."""
+    try:
+        fill = dataset.fillvalue
+    except (RuntimeError, TypeError, ValueError):
+        return b""
+    if column.item_bytes:
+        return b"" if fill is None or not isinstance(fill, (bytes, str)) else bytes(fill != fill[:0])
+    if fill is None or dataset.dtype.hasobject:
+        return b""
+    raw = np.asarray(fill, dataset.dtype).tobytes()
+    size = int(column.dtype.lstrip("uif")) // 8 * math.prod(column.inner)
+    return raw[column.offset : column.offset + size] if len(raw) == stored_bytes else b""
+
+
+def _missing_filters(h5py: Any, dataset: Any) -> str:
+    """The filters that h5py cannot undo either, in words; "" where there are none."""
+    plist = dataset.id.get_create_plist()
+    for i in range(plist.get_nfilters()):
+        code = plist.get_filter(i)[0]
+        if h5py.h5z.filter_avail(code):
+            continue
+        with contextlib.suppress(ImportError):
+            import hdf5plugin  # noqa: F401  brings filters that h5py lacks
+        if not h5py.h5z.filter_avail(code):
+            return "; and h5py has no plugin for it (pip install hdf5plugin brings some)"
+    return ""
+
+
+def _layout(h5py: Any, dataset: Any, out: Stored, stored_bytes: int) -> str:
+    """Where its chunks lie; or why the engine cannot read them."""
     plist = dataset.id.get_create_plist()
     layout = plist.get_layout()
     if layout == h5py.h5d.VIRTUAL:
-        return "it is a virtual data set, which is not yet read"
+        return "it is a virtual data set"
     if layout == h5py.h5d.COMPACT:
-        return "it lies within the metadata (compact layout), which is not yet read; h5repack -l CONTI makes it contiguous"
+        out.chunk = tuple(max(1, s) for s in out.shape)
+        out.places = no_places(int(all(out.shape)))
+        out.literal = _compact_bytes(dataset) if all(out.shape) else b""
+        return ""
     if layout == h5py.h5d.CONTIGUOUS:
         if plist.get_external_count():
-            return "it lies in an external file, which is not read"
+            return "it lies in an external file"
         out.chunk = tuple(max(1, s) for s in out.shape)
         count = int(all(out.shape))
-        offset = dataset.id.get_offset()
-        out.places = no_places(count) if offset is None or not count else one_place(offset, dataset.id.get_storage_size())
+        stored = dataset.id.get_storage_size()  # 0 where nothing was written; the offset is then none
+        offset = dataset.id.get_offset() if stored else None
+        out.places = no_places(count) if offset is None or not count else one_place(offset, stored)
         return ""
     for i in range(plist.get_nfilters()):
         code, _, values, label = plist.get_filter(i)
         if code not in _FILTERS:
             words = _OTHERS.get(code) or label.decode(errors="replace") or "unknown"
-            return f"its chunks went through filter {code} ({words}), which is not read; known are {', '.join(_FILTERS.values())}"
-        item = (values[0] if values else dataset.dtype.itemsize) if code == 2 else 0
+            return f"its chunks went through filter {code} ({words}); the engine knows {', '.join(_FILTERS.values())}"
+        item = (values[0] if values else stored_bytes) if code == 2 else 0
         out.filters.append((_FILTERS[code], int(item)))
     out.chunk = tuple(dataset.chunks)
     _chunk_table(dataset, out)
     return ""
+
+
+def _compact_bytes(dataset: Any) -> bytes:
+    """What lies within the metadata; at most 64 KiB. Of what holds values of variable length: some byte, as h5py
+    gives the values alone."""
+    if dataset.dtype.hasobject:
+        return b"\0"
+    return np.asarray(dataset[()], dataset.dtype).tobytes()
 
 
 def _chunk_table(dataset: Any, out: Stored) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,20 @@ class Stored:
     why: str = ""
     #: What the file says of it beside its elements, for those who write it again.
     attributes: dict[str, Any] = field(default_factory=dict)
+    #: "array": numbers; "bytes" or "text".
+    kind: str = "array"
+    #: Of members of records: (bytes of a record, where in it, how many of the last axes lie in it).
+    record: tuple[int, int, int] | None = None
+    #: The last axes that are no axes of the data set: bytes of a text, an array that is one element.
+    inner: int = 0
+    #: The bytes of all of it, where they are no bytes of the file.
+    literal: bytes = b""
+    text_end: str = ""
+    #: Of values of variable length: where the references to them lie and how they are written.
+    values: dict[str, Any] | None = None
+    #: Gives bytes of it, as if they lay in the file that ``files`` names; ``slow`` is the reason.
+    reader: Callable[[int, int], bytes] | None = None
+    slow: str = ""
 
     def described(self, first_file: int) -> dict[str, Any]:
         """For ``_core.open_arrays``; files count from ``first_file`` on."""
@@ -54,6 +68,12 @@ class Stored:
             k: getattr(self, k)
             for k in ("name", "dtype", "big_endian", "fortran", "fill", "filters", "packed", "scale", "offset")
         }
+        if self.record or self.literal or self.text_end:
+            out.update(record=self.record, literal=self.literal or None, text_end=self.text_end)
+        if self.values is not None:
+            out["values"] = {**self.values, "file": first_file}
+            if "references" in self.values:
+                out["values"]["references"] = self.values["references"].described(first_file)
         return {**out, "shape": list(self.shape), "chunk": list(self.chunk), "places": places, "missing": self.missing}
 
     def unpack_by(self, attributes: Mapping[str, Any]) -> None:
@@ -69,6 +89,11 @@ class Stored:
 
         scale, offset = number("scale_factor"), number("add_offset")
         missing = number("_FillValue", "missing_value")
+        if missing is not None and math.isnan(missing):  # as xarray writes floats: it is NaN already
+            missing = None
+        if str(attributes.get("_Unsigned", "")).lower().strip("b'") == "true" and self.dtype.startswith("i"):
+            self.dtype = "u" + self.dtype[1:]  # classic NetCDF has no such types
+            missing = missing + 2.0 ** int(self.dtype[1:]) if missing is not None and missing < 0 else missing
         floating = self.dtype in ("f32", "f64")
         if scale is None and offset is None and not (floating and missing is not None):
             return

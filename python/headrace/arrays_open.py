@@ -11,10 +11,11 @@ import numpy as np
 
 from . import _core
 from .arrays_model import Stored, is_npy_folder, listed, npy_arrays, npy_folder
+from .arrays_netcdf import netcdf_arrays, sniff
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, Field
 
-_HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4", ".cdf")
+_HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc3", ".nc4", ".cdf")
 
 
 def _parts(url: str) -> tuple[str, str]:
@@ -29,7 +30,7 @@ def _kind(url: str) -> str:
     path = _parts(url)[0].rstrip("/")
     lower = path.lower()
     if lower.endswith(_HDF5):
-        return "hdf5"
+        return sniff(path) or "hdf5"
     if lower.endswith(".npy"):
         return "npy"
     if lower.endswith(".zarr"):
@@ -38,7 +39,7 @@ def _kind(url: str) -> str:
         from .arrays_zarr import is_zarr
 
         return "zarr" if is_zarr(path) else "npy" if is_npy_folder(path) else ""
-    return ""
+    return sniff(path) if "." not in os.path.basename(path) else ""
 
 
 def are_arrays(urls: Sequence[str]) -> bool:
@@ -70,6 +71,8 @@ def _read(path: str, group: str) -> list[Stored]:
         from .arrays_hdf5 import hdf5_arrays
 
         return hdf5_arrays(path, group)
+    if kind == "netcdf":
+        return netcdf_arrays(path, group)
     if kind == "npy":
         return npy_folder(path) if os.path.isdir(path) else npy_arrays(path)
     from .arrays_zarr import zarr_arrays
@@ -110,11 +113,11 @@ class Cube:
 
     def lead(self) -> Stored:
         """The variable whose first axis samples run along unless told: the one of most axes."""
-        good = [a for a in self.files[0].values() if not a.why and a.shape]
+        good = [a for a in self.files[0].values() if not a.why and len(a.shape) > a.inner]
         if not good:
             reasons = "; ".join(f"'{a.name}': {a.why or 'it is one number'}" for a in self.files[0].values())
             raise Unsupported(f"{self.where} holds no array that can be read: {reasons}")
-        return max(good, key=lambda a: len(a.shape))
+        return max(good, key=lambda a: len(a.shape) - a.inner)
 
 
 class Description:
@@ -127,6 +130,8 @@ class Description:
         self.variables: list[dict[str, Any]] = []
         self.fields: list[dict[str, Any]] = []
         self._numbers: dict[str, int] = {}
+        self.readers: dict[str, Any] = {}
+        self.slow: list[str] = []
 
     def variable(self, name: str) -> int:
         stored = self.cube.variable(name)
@@ -137,6 +142,9 @@ class Description:
                 numbers.append(len(self.arrays))
                 self.arrays.append(segment.described(len(self.files)))
                 self.files += segment.files
+                if segment.reader is not None:
+                    self.readers[segment.files[0]] = segment.reader
+                    self.slow.append(f"{segment.files[0]} is read through h5py, one thread at a time and slowly: {segment.slow}")
             self._numbers[stored.name] = len(self.variables)
             axis = stored.dims.index(self.along) if moves else None
             self.variables.append({"name": stored.name, "dims": list(stored.dims), "segments": numbers, "along": axis})
@@ -172,7 +180,8 @@ class Description:
                 "stride": stride,
                 "tiled": tiled,
                 "format": self.cube.kind,
-                "notices": notices,
+                "notices": notices + self.slow,
+                "readers": self.readers or None,
             }
         )
 
@@ -196,7 +205,8 @@ def _indexes(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
     """The indexes of an axis that ``sel`` names by the values of its coordinate, or by number."""
     coordinate = cube.files[0].get(dim)
     known = None
-    if coordinate is not None and not coordinate.why and coordinate.shape == (extent,):
+    numbers = coordinate is not None and coordinate.kind == "array" and coordinate.values is None
+    if coordinate is not None and numbers and not coordinate.why and coordinate.shape == (extent,):
         known = values_of(cube, coordinate)
     if isinstance(wanted, slice):
         if wanted.step is not None:
@@ -266,10 +276,8 @@ def open_arrays(urls: Sequence[str], fields: Mapping[str, Field] | None) -> tupl
     if not isinstance(fields, Mapping) or not fields:
         raise UsageError("fields is a dict: {'x': hr.array('t2m', window=4), ...}")
     for name, f in fields.items():
-        if not isinstance(f, Field) or f.what not in ("array", "tokens", "scalar", "bytes", "key"):
-            raise UsageError(
-                f"field '{name}' is {f!r}; of files of arrays hr.array, hr.tokens, hr.scalar, hr.bytes and hr.key are made"
-            )
+        if not isinstance(f, Field):
+            raise UsageError(f"field '{name}' is {f!r}; write hr.array('t2m', window=4), hr.image('images'), …")
     wanted = {n: f for n, f in fields.items() if f.what != "key"}
     if not wanted:
         raise UsageError("no field but the key is asked for")
@@ -284,11 +292,12 @@ def open_arrays(urls: Sequence[str], fields: Mapping[str, Field] | None) -> tupl
         options = f.windows if isinstance(f, ArrayField) else {}
         numbers = [d.variable(v) for v in (f.variables if isinstance(f, ArrayField) else [f.field])]
         stored = cube.variable(d.variables[numbers[0]]["name"])
+        kind = _kind_of(name, f, stored)
         axes = _axes(cube, stored, along, options, name)
         window, horizon = options.get("window", 0), options.get("horizon", 0)
         if window and along not in stored.dims:
             raise UsageError(f"field '{name}': '{stored.name}' has no axis '{along}' for a window; it has {listed(stored.dims)}")
-        d.fields.append({"name": name, "variables": numbers, "from": 0, "count": window, "axes": axes})
+        d.fields.append({"name": name, "variables": numbers, "from": 0, "count": window, "axes": axes, "kind": kind})
         given[name] = f._with(field=name)
         if horizon:
             target = f"{name}_target"
@@ -298,6 +307,20 @@ def open_arrays(urls: Sequence[str], fields: Mapping[str, Field] | None) -> tupl
             given[target] = f._with(field=target)
         reach = max(reach, max(1, window) + horizon)
     return d.open(reach, _shared(wanted, "stride", 1), bool(_shared(wanted, "tiled", False)), []), given
+
+
+def _kind_of(name: str, f: Field, stored: Stored) -> str:
+    """What the field's bytes are to the engine; refuses what cannot be made of them."""
+    made = ("array", "tokens", "scalar", "bytes")
+    if stored.kind != "array":
+        made = ("image", "bytes", "text", "json", "scalar", "array", "tokens")
+    elif stored.values is None and stored.dtype == "u8":
+        made = ("image", *made)
+    if f.what not in made:
+        raise UsageError(f"field '{name}' is {f!r}; of '{stored.name}' " + ", ".join(f"hr.{m}" for m in made) + " are made")
+    # Bytes that are said to be numbers are: those of a vlen of u8.
+    is_numbers = f.what in ("array", "tokens") and stored.kind == "bytes" and "dtype" not in f.options
+    return "array" if is_numbers else stored.kind
 
 
 def _first_axis(cube: Cube, fields: Mapping[str, Field]) -> str:
@@ -320,6 +343,15 @@ def _open_all(cube: Cube) -> _core.Source:
             left.append(f"'{stored.name}'" + (f" ({stored.why})" if stored.why else ""))
             continue
         axes: list[tuple[list[int], int, bool]] = [([], 0, False)] * len(stored.shape)
-        d.fields.append({"name": stored.name, "variables": [d.variable(stored.name)], "from": 0, "count": 0, "axes": axes})
+        d.fields.append(
+            {
+                "name": stored.name,
+                "variables": [d.variable(stored.name)],
+                "from": 0,
+                "count": 0,
+                "axes": axes,
+                "kind": stored.kind,
+            }
+        )
     notices = [f"{cube.where}: left out, because samples run along '{along}': {', '.join(left)}"] if left else []
     return d.open(1, 1, False, notices)

@@ -115,6 +115,10 @@ def _version2(folder: str, meta: dict[str, Any], attributes: dict[str, Any]) -> 
         return out
     separator = meta.get("dimension_separator", ".")
     _chunk_files(folder, out, lambda at: separator.join(map(str, at)) or "0")
+    fill = meta.get("fill_value")
+    # xarray keeps a missing value as the fill value alone; 0 in floats is what zarr-python writes where nobody said anything.
+    if {"scale_factor", "add_offset"} & set(attributes) or ("_ARRAY_DIMENSIONS" in attributes and fill != 0):
+        attributes = {"_FillValue": fill, **attributes}
     out.unpack_by(attributes)
     return out
 
@@ -151,8 +155,17 @@ def _version3(folder: str, meta: dict[str, Any]) -> Stored:
     _chunk_files(folder, out, lambda at: separator.join([*lead, *map(str, at)]) or "0")
     if shard:
         _open_shards(out, shard)
-    out.unpack_by(_fill_value(attributes, out.dtype))
+    out.unpack_by(_missing3(attributes))
     return out
+
+
+def _missing3(attributes: dict[str, Any]) -> dict[str, Any]:
+    """xarray writes the missing value of floats as the base64 of a little-endian double."""
+    words = attributes.get("_FillValue")
+    if isinstance(words, str):
+        raw = base64.b64decode(words)
+        attributes = {**attributes, "_FillValue": struct.unpack("<d", raw)[0] if len(raw) == 8 else None}
+    return attributes
 
 
 def _codecs3(folder: str, out: Stored, codecs: list[dict[str, Any]], dtype: Any) -> dict[str, Any] | None:
@@ -242,15 +255,3 @@ def zarr_attributes(path: str, group: str) -> dict[str, Any]:
     third = _json(os.path.join(folder, "zarr.json"))
     found = third.get("attributes") if isinstance(third, dict) else _json(os.path.join(folder, ".zattrs"))
     return plain_attributes(found) if isinstance(found, dict) else {}
-
-
-def _fill_value(attributes: dict[str, Any], dtype: str) -> dict[str, Any]:
-    """xarray writes the ``_FillValue`` of fractions into Zarr 3 as eight bytes in base64, because JSON has no NaN."""
-    text = attributes.get("_FillValue")
-    if not dtype.startswith("f") or not isinstance(text, str):
-        return attributes
-    try:
-        value = struct.unpack("<d", base64.standard_b64decode(text))[0]
-    except (ValueError, struct.error):
-        return attributes
-    return {**attributes, "_FillValue": value}

@@ -20,7 +20,7 @@ from .views import Views
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
 #: Of which fields say what a sample is.
-ARRAY_FORMATS = ("hdf5", "npy", "zarr")
+ARRAY_FORMATS = ("hdf5", "netcdf", "npy", "zarr")
 
 _told: set[str] = set()
 
@@ -73,7 +73,7 @@ def open_data(
             if isinstance(field, ArrayField) and (field.windows or len(field.variables) > 1):
                 said = ", ".join(field.windows) or "several names"
                 raise UsageError(
-                    f"field '{name}': {said} are for files of arrays (HDF5, NetCDF-4, Zarr, npy), which {urls[0]!r} is not"
+                    f"field '{name}': {said} are for files of arrays (HDF5, NetCDF, Zarr, npy), which {urls[0]!r} is not"
                 )
         return open_source(urls, index, root, in_memory), fields
     if in_memory or index is not None or root is not None:

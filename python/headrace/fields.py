@@ -487,6 +487,7 @@ def text(field: str, *, many: bool = False) -> Field:
 
 def bytes_(field: str, *, many: bool = False) -> Field:
     """The bytes as they lie, a list in a batch; ``.ragged()`` and ``.padded()`` give u8 arrays.
+    Large values are a subclass of ``bytes`` in the memory that they were read into, uncopied.
     ``many``: as for ``hr.array``."""
     return _plain("bytes", field, many)
 

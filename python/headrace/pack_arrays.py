@@ -41,6 +41,13 @@ class Access:
         return self.window is not None or bool(self.patch)
 
 
+def holds_values(urls: list[str], fields: Sequence[str], drop: Sequence[str]) -> bool:
+    """Whether some array has values of variable length or texts: those are packed sample by sample."""
+    arrays = Cube(urls).files[0]
+    wanted = [n for n in fields or arrays if n in arrays and n not in drop]
+    return any(arrays[n].values is not None or arrays[n].kind != "array" for n in wanted)
+
+
 def target_class(to: str, path: str) -> type[Target]:
     if to == "zarr":
         return ZarrTarget
@@ -132,7 +139,7 @@ class ArrayPacking:
         chosen = [(name, new, description.variable(name)) for name, new in self._chosen()]
         self.reader = _core.array_reader(
             {"files": description.files, "arrays": description.arrays, "variables": description.variables, "fields": []}
-            | {"starts": [], "end": 0, "stride": 1, "tiled": False}
+            | {"starts": [], "end": 0, "stride": 1, "tiled": False, "readers": description.readers or None}
         )
         self.patch = self._patch()
         self.jobs = [self._job(name, new, number) for name, new, number in chosen]

@@ -112,7 +112,7 @@ def _prepare_arrays(
 ) -> ArrayPacking | ColumnPacking:
     """Into a file of arrays: from others, or from samples."""
     from .arrays_open import are_arrays
-    from .pack_arrays import Access, ArrayPacking
+    from .pack_arrays import Access, ArrayPacking, holds_values
     from .pack_columns import ColumnPacking
 
     to, place = options["format"], place.rstrip("/") or place
@@ -122,7 +122,7 @@ def _prepare_arrays(
         if options[name] > (0 if name == "shards" else 1):
             raise UsageError(f"{name} is for formats of records; {to} is read in parallel as it is")
     urls = None if isinstance(source, Dataset) else urls_of(source)
-    if urls is None or not are_arrays(urls):
+    if urls is None or not are_arrays(urls) or holds_values(urls, options["fields"], options["drop"]):
         if not (window is None and patch is None and along is None):
             raise UsageError("window, patch and along are for files of arrays, and the source is one of samples")
         handle = source._source if isinstance(source, Dataset) else open_data(urls or [], None, None, root)[0]

@@ -9,6 +9,9 @@
 
 namespace headrace::py {
 
-ArrayDescription description_of(nanobind::handle dict);
+// Chunks lie in `store`, or what it stands for.
+ArrayDescription description_of(nanobind::handle dict, const Store& store);
+// The local files, and those that a Python function gives the bytes of.
+std::shared_ptr<const Store> store_of(nanobind::handle dict);
 
 }  // namespace headrace::py

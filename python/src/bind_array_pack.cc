@@ -40,7 +40,8 @@ struct ReaderHandle {
 };
 
 ReaderHandle array_reader(nb::handle d) {
-  return {unwrap(ArrayReader::make(description_of(d), local_store()))};
+  const std::shared_ptr<const Store> store = store_of(d);
+  return {unwrap(ArrayReader::make(description_of(d, *store), store))};
 }
 
 nb::object read_region(const ReaderHandle& self, size_t variable, const Extents& begin,

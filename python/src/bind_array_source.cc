@@ -11,13 +11,18 @@
 #include <nanobind/stl/vector.h>
 
 #include "array/array_source.h"
+#include "array/heap_values.h"
+#include "array/netcdf_classic.h"
 #include "array_description.h"
 #include "base/crc32c.h"
+#include "base/machine.h"
 #include "base/npy.h"
 #include "convert.h"
 #include "errors.h"
 #include "format/expand.h"
+#include "format/parallel.h"
 #include "handles.h"
+#include "python_store.h"
 
 namespace nb = nanobind;
 
@@ -32,6 +37,16 @@ T get(nb::handle dict, const char* name) {
   return nb::cast<T>(dict[name]);
 }
 
+bool has(nb::handle dict, const char* name) {
+  return nb::cast<nb::dict>(dict).contains(name) && !dict[name].is_none();
+}
+
+std::vector<std::byte> bytes_of(nb::handle dict, const char* name) {
+  const auto held = get<nb::bytes>(dict, name);
+  const Bytes bytes = as_bytes(std::string_view(held.c_str(), held.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
 FilterChain chain_of(nb::handle list) {
   FilterChain chain;
   for (const auto& [name, parameter] :
@@ -43,7 +58,19 @@ FilterChain chain_of(nb::handle list) {
   return chain;
 }
 
-std::shared_ptr<const Array> array_of(nb::handle d) {
+// HDF5: (bytes of a record, where in it, how many of the last axes).
+RecordPlace record_of(nb::handle tuple) {
+  const auto [bytes, offset, axes] = nb::cast<std::tuple<uint64_t, uint64_t, uint32_t>>(tuple);
+  return {bytes, offset, axes};
+}
+
+TextEnd text_end_of(const std::string& name) {
+  if (name == "first nul") return TextEnd::kFirstNul;
+  if (name == "nuls") return TextEnd::kNuls;
+  return name == "blanks" ? TextEnd::kBlanks : TextEnd::kNone;
+}
+
+std::shared_ptr<Array> array_of(nb::handle d) {
   auto out = std::make_shared<Array>();
   out->name = get<std::string>(d, "name");
   out->dtype = parse_dtype(get<std::string>(d, "dtype"));
@@ -51,9 +78,7 @@ std::shared_ptr<const Array> array_of(nb::handle d) {
   out->fortran = get<bool>(d, "fortran");
   out->shape = get<Extents>(d, "shape");
   out->chunk = get<Extents>(d, "chunk");
-  const auto fill = get<nb::bytes>(d, "fill");
-  const Bytes bytes = as_bytes(std::string_view(fill.c_str(), fill.size()));
-  out->fill.assign(bytes.begin(), bytes.end());
+  out->fill = bytes_of(d, "fill");
   out->filters = chain_of(d["filters"]);
   const auto places = get<Places>(d, "places");
   for (size_t i = 0; i < places.shape(0); ++i)
@@ -63,7 +88,50 @@ std::shared_ptr<const Array> array_of(nb::handle d) {
   out->scale = get<double>(d, "scale");
   out->offset = get<double>(d, "offset");
   out->missing = get<std::optional<double>>(d, "missing");
+  if (has(d, "record")) out->record = record_of(d["record"]);
+  if (has(d, "literal")) out->literal = bytes_of(d, "literal");
+  if (has(d, "text_end")) out->text_end = text_end_of(get<std::string>(d, "text_end"));
   return out;
+}
+
+// Values that are held as they are: their bytes, one after the other, and the length of each.
+std::shared_ptr<const ValueTable> literal_values(nb::handle d) {
+  auto out = std::make_shared<ValueTable>();
+  out->literal = bytes_of(d, "literal");
+  for (const uint64_t bytes : get<std::vector<uint64_t>>(d, "lengths")) {
+    out->extents.push_back({out->total_bytes, bytes});
+    out->total_bytes += bytes;
+  }
+  return out;
+}
+
+// Finds the values of variable length of an array, on all processors.
+std::shared_ptr<const ValueTable> values_of(nb::handle d, const std::vector<std::string>& files,
+                                            const Store& store) {
+  if (has(d, "literal")) return literal_values(d);
+  HeapValues values{.references = *array_of(d["references"])};
+  values.item_bytes = get<uint32_t>(d, "item_bytes");
+  values.file = get<uint32_t>(d, "file");
+  values.form.address_bytes = get<uint32_t>(d, "address_bytes");
+  values.form.size_bytes = get<uint32_t>(d, "size_bytes");
+  values.form.base = get<uint64_t>(d, "base");
+  for (const ChunkPlace& place : values.references.places)
+    if (place.stored != 0 && place.file >= files.size())
+      check(internal("references in a file that is not listed"));
+  Result<std::shared_ptr<const ValueTable>> found = internal("not looked for");
+  {
+    nb::gil_scoped_release release;
+    found = [&]() -> Result<std::shared_ptr<const ValueTable>> {
+      if (values.file >= files.size()) return internal("a heap in a file that is not listed");
+      HEADRACE_ASSIGN(const FileInfo info, store.stat(files[values.file]));
+      values.form.file_bytes = info.bytes;
+      return read_heap_values(
+          values, files, store, [](size_t count, const std::function<Status(size_t)>& job) {
+            return parallel_for(count, static_cast<unsigned>(usable_cpus()), job);
+          });
+    }();
+  }
+  return unwrap(std::move(found));
 }
 
 ArrayField field_of(nb::handle d) {
@@ -71,6 +139,10 @@ ArrayField field_of(nb::handle d) {
   out.variables = get<std::vector<uint32_t>>(d, "variables");
   out.from = get<int64_t>(d, "from");
   out.count = get<int64_t>(d, "count");
+  if (has(d, "kind")) {
+    const auto kind = get<std::string>(d, "kind");
+    out.kind = kind == "text" ? Kind::kText : kind == "bytes" ? Kind::kBytes : Kind::kArray;
+  }
   using Axis = std::tuple<std::vector<int64_t>, int64_t, bool>;
   for (const auto& [indexes, patch, periodic] : get<std::vector<Axis>>(d, "axes"))
     out.axes.push_back({indexes, patch, periodic});
@@ -79,11 +151,15 @@ ArrayField field_of(nb::handle d) {
 
 }  // namespace
 
-ArrayDescription description_of(nb::handle d) {
+ArrayDescription description_of(nb::handle d, const Store& store) {
   ArrayDescription out;
   out.files = get<std::vector<std::string>>(d, "files");
   std::vector<std::shared_ptr<const Array>> arrays;
-  for (nb::handle a : d["arrays"]) arrays.push_back(array_of(a));
+  for (nb::handle a : d["arrays"]) {
+    const std::shared_ptr<Array> array = array_of(a);
+    if (has(a, "values")) array->values = values_of(a["values"], out.files, store);
+    arrays.push_back(array);
+  }
   for (const auto& array : arrays)
     for (const ChunkPlace& place : array->places)
       if (place.stored != 0 && place.file >= out.files.size())
@@ -104,11 +180,17 @@ ArrayDescription description_of(nb::handle d) {
   return out;
 }
 
+std::shared_ptr<const Store> store_of(nb::handle d) {
+  std::shared_ptr<const Store> store = local_store();
+  return has(d, "readers") ? python_store(d["readers"], std::move(store)) : store;
+}
+
 namespace {
 
 SourceHandle open_arrays(nb::handle d) {
   SourceHandle out;
-  out.source = unwrap(make_array_source(description_of(d), local_store()));
+  const std::shared_ptr<const Store> store = store_of(d);
+  out.source = unwrap(make_array_source(description_of(d, *store), store));
   out.format = get<std::string>(d, "format");
   out.notices = get<std::vector<std::string>>(d, "notices");
   return out;
@@ -141,11 +223,38 @@ nb::dict npy_file(const std::string& path) {
   return out;
 }
 
+// The variables of a classic NetCDF file and where they lie.
+nb::list netcdf_file(const std::string& path) {
+  const NetcdfFile file = unwrap(read_netcdf_classic(*local_store(), path));
+  nb::list dimensions;
+  for (const std::string& name : file.dimensions) dimensions.append(to_str(name));
+  nb::list out;
+  for (const NetcdfVariable& v : file.variables) {
+    nb::dict d;
+    d["name"] = to_str(v.name);
+    nb::list dims;
+    for (const size_t n : v.dims) dims.append(dimensions[n]);
+    d["dims"] = dims;
+    d["shape"] = nb::cast(v.shape);
+    d["dtype"] = v.dtype ? to_str(dtype_name(*v.dtype)) : to_str("");
+    nb::dict numbers;
+    for (const auto& [name, value] : v.numbers) numbers[to_str(name)] = value;
+    d["attributes"] = numbers;
+    d["has_records"] = v.has_records;
+    d["begin"] = v.begin;
+    d["bytes"] = v.bytes;
+    d["stride"] = v.stride;
+    out.append(d);
+  }
+  return out;
+}
+
 }  // namespace
 
 void bind_array_source(nb::module_& m) {
   m.def("open_arrays", &open_arrays);
   m.def("npy_file", &npy_file);
+  m.def("netcdf_file", &netcdf_file);
   m.def("crc32c", [](nb::bytes data) {
     return crc32c(as_bytes(std::string_view(data.c_str(), data.size())));
   });

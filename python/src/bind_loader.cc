@@ -13,6 +13,7 @@
 #include "errors.h"
 #include "handles.h"
 #include "loader/loader.h"
+#include "stored_bytes.h"
 
 namespace nb = nanobind;
 
@@ -153,13 +154,13 @@ struct PyLoader {
   bool closed_ HEADRACE_GUARDED_BY(mu_) = false;
 };
 
-nb::list items_of(const Column& column, std::string_view as, size_t begin, size_t end) {
+nb::list items_of(Column& column, std::string_view as, size_t begin, size_t end) {
   nb::list out;
   for (size_t i = begin; i < end; ++i) {
     if (as == "text")
       out.append(to_str(column.items[i]->bytes()));
     else if (as == "bytes")
-      out.append(to_bytes(column.items[i]->bytes()));
+      out.append(stored_bytes(std::move(column.items[i])));
     else
       out.append(to_array(column.items[i], column.dtype, column.shapes[i], as));
   }
@@ -167,7 +168,7 @@ nb::list items_of(const Column& column, std::string_view as, size_t begin, size_
 }
 
 // Several values a sample: a list for each.
-nb::list lists_of(const Column& column, std::string_view as) {
+nb::list lists_of(Column& column, std::string_view as) {
   nb::list out;
   for (size_t i = 0; i + 1 < column.first.size(); ++i)
     out.append(items_of(column, as, static_cast<size_t>(column.first[i]),
@@ -184,8 +185,9 @@ nb::object lengths_of(const Column& column, std::string_view framework) {
   return int64_array(flat, {n, axes}, framework);
 }
 
-// "values" as they are packed, and what tells the samples apart in them.
-nb::object to_python(const Column& column, std::string_view as, std::string_view framework) {
+// "values" as they are packed, and what tells the samples apart in them.  Called once: stored bytes
+// are taken out of the column.
+nb::object to_python(Column& column, std::string_view as, std::string_view framework) {
   switch (column.packing) {
     case Packing::kDense:
       return to_array(column.values, column.dtype, column.shape, framework);

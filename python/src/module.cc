@@ -4,6 +4,7 @@
 #include "arrays.h"
 #include "errors.h"
 #include "map.h"
+#include "stored_bytes.h"
 
 namespace headrace::py {
 void bind_array_pack(nanobind::module_& m);
@@ -19,6 +20,7 @@ NB_MODULE(_core, m) {
   m.doc() = "headrace's engine.  Private: use the headrace package.";
   headrace::py::bind_errors(m);
   headrace::py::bind_arrays(m);
+  headrace::py::bind_stored_bytes(m);
   headrace::py::bind_map(m);
   headrace::py::bind_dataset(m);
   headrace::py::bind_array_source(m);

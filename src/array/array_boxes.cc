@@ -15,6 +15,9 @@ struct Run {
 };
 using Runs = std::vector<Run>;
 
+// Records that are read whole for one member of them: less than the gap that reads close anyway.
+constexpr uint64_t kRecordsBytes = 16 << 10;
+
 const Array& first_array(const ArrayDescription& d, const ArrayField& field) {
   return *d.variables[field.variables[0]].segments[0];
 }
@@ -84,15 +87,23 @@ Runs runs_of_axis(const AxisChoice& choice, int64_t begin, int64_t extent) {
   return runs_of_range(0, extent, extent, false);
 }
 
+// Bytes between neighbours of a chunk on each axis.
+Extents chunk_strides(const Array& array) {
+  const size_t item = size_of(array.dtype);
+  if (array.record.bytes == 0) return dense_strides(array.chunk, item, array.fortran);
+  const size_t outer = array.chunk.size() - array.record.axes;
+  Extents strides = dense_strides(std::span(array.chunk).first(outer), array.record.bytes);
+  const Extents inner = dense_strides(std::span(array.chunk).subspan(outer), item);
+  strides.insert(strides.end(), inner.begin(), inner.end());
+  return strides;
+}
+
 // Visits the boxes of one region of one array.
 class RegionVisitor {
  public:
   RegionVisitor(const Array& array, size_t variable,
                 const std::function<void(const ArrayBox&)>& visit)
-      : array_(array),
-        item_(size_of(array.dtype)),
-        strides_(dense_strides(array.chunk, item_, array.fortran)),
-        visit_(visit) {
+      : array_(array), item_(size_of(array.dtype)), strides_(chunk_strides(array)), visit_(visit) {
     box_.array = &array;
     box_.variable = variable;
   }
@@ -101,7 +112,7 @@ class RegionVisitor {
   void run(const Region& region, const Extents& to) {
     for_each_chunk(region, array_.shape, array_.chunk, [&](uint64_t chunk, const Region& overlap) {
       box_.place = &array_.places[chunk];
-      box_.is_missing = box_.place->stored == 0;
+      box_.is_missing = box_.place->stored == 0 || !array_.literal.empty();
       Extents inside(overlap.begin.size());
       const Extents begin = chunk_begin(chunk, array_.shape, array_.chunk);
       for (size_t a = 0; a < inside.size(); ++a) {
@@ -120,7 +131,7 @@ class RegionVisitor {
 
  private:
   uint64_t byte_at(const Extents& inside) const {
-    int64_t at = 0;
+    auto at = static_cast<int64_t>(array_.record.offset);
     for (size_t a = 0; a < inside.size(); ++a) at += inside[a] * strides_[a];
     return static_cast<uint64_t>(at);
   }
@@ -143,7 +154,8 @@ class RegionVisitor {
     const uint64_t wanted = static_cast<uint64_t>(elements_in(box_.size)) * item_;
     const uint64_t span = span_of(box_.size);
     const size_t axes = box_.size.size();
-    if (span <= 2 * wanted || depth == axes) {
+    const bool dense = span <= 2 * wanted || (array_.record.bytes > 0 && span <= kRecordsBytes);
+    if (dense || depth == axes) {
       box_.offset = box_.place->offset + byte_at(inside);
       box_.stored = span;
       box_.first_byte = 0;
@@ -198,6 +210,18 @@ void visit_runs(const Variable& variable, const std::vector<Runs>& runs, size_t 
 }
 
 }  // namespace
+
+uint64_t chunk_bytes(const Array& array) {
+  if (array.record.bytes == 0)
+    return static_cast<uint64_t>(elements_in(array.chunk)) * size_of(array.dtype);
+  const auto records = std::span(array.chunk).first(array.chunk.size() - array.record.axes);
+  return static_cast<uint64_t>(elements_in(records)) * array.record.bytes;
+}
+
+void visit_region(const Array& array, const Region& region,
+                  const std::function<void(const ArrayBox&)>& visit) {
+  RegionVisitor(array, 0, visit).run(region, Extents(region.begin.size(), 0));
+}
 
 Bytes fill_of(const Array& array) {
   static constexpr std::byte kZeros[8] = {};

@@ -17,7 +17,7 @@ struct ArrayBox {
   const Array* array = nullptr;
   const ChunkPlace* place = nullptr;
   size_t variable = 0;      // which of the field's
-  bool is_missing = false;  // the chunk is not there: fill
+  bool is_missing = false;  // the chunk is not there: literal, or fill
   uint64_t offset = 0;      // what is read of the file: all of the chunk, or of a plain one the
   uint64_t stored = 0;      //   stretch that holds the box
   uint64_t first_byte = 0;  // of the box in what was read, and opened
@@ -27,8 +27,17 @@ struct ArrayBox {
   Extents to;  // its first element in the field's region
 };
 
+// Of a chunk, opened.
+uint64_t chunk_bytes(const Array& array);
+Status check_array(const Array& array);
+// The boxes of one region of one array.
+void visit_region(const Array& array, const Region& region,
+                  const std::function<void(const ArrayBox&)>& visit);
+
 // Of one variable of the field, all axes; the new axis of stacked variables is not in it.
 Extents region_shape(const ArrayDescription& d, const ArrayField& field);
+// How many values of variable length a position has.
+uint64_t values_in_sample(const Variable& variable);
 Field schema_of(const ArrayDescription& d, const ArrayField& field);
 Status check_field(const ArrayDescription& d, const ArrayField& field);
 Status check_positions(const ArrayDescription& d);

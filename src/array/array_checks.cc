@@ -53,7 +53,81 @@ bool multiply(uint64_t& product, int64_t by) {
   return true;
 }
 
+// The last axes lie within a record, which has room for them.
+bool fits_records(const Array& array) {
+  const RecordPlace& record = array.record;
+  if (record.bytes == 0) return true;
+  const size_t rank = array.shape.size();
+  if (array.fortran || record.axes > rank || record.offset > record.bytes) return false;
+  uint64_t inner = size_of(array.dtype);
+  uint64_t all = record.bytes;
+  for (size_t a = 0; a < rank; ++a) {
+    const bool is_inner = a >= rank - record.axes;
+    if (is_inner && array.chunk[a] != array.shape[a]) return false;
+    if (!multiply(is_inner ? inner : all, array.chunk[a])) return false;
+  }
+  return inner <= record.bytes - record.offset;
+}
+
+Status check_values(const Array& array) {
+  const ValueTable& table = *array.values;
+  uint64_t elements = 1;
+  for (const int64_t extent : array.shape)
+    if (extent < 0 || !multiply(elements, extent)) return internal("odd extents of values");
+  if (table.extents.size() != static_cast<uint64_t>(elements_in(array.shape)))
+    return internal("values do not fit the shape");
+  for (const ValueExtent& extent : table.extents)
+    if (!table.literal.empty() && (extent.offset > table.literal.size() ||
+                                   extent.bytes > table.literal.size() - extent.offset))
+      return internal("a value past the end of the literal");
+  return {};
+}
+
+// NaN is what most files say, and is not equal to itself.
+bool same_missing(std::optional<double> a, std::optional<double> b) {
+  return a == b || (a && b && std::isnan(*a) && std::isnan(*b));
+}
+
+Status check_segment(const Variable& variable, const Array& like, const Array& array) {
+  const bool same = array.dtype == like.dtype && array.shape.size() == like.shape.size() &&
+                    array.packed == like.packed && array.big_endian == like.big_endian &&
+                    array.scale == like.scale && array.offset == like.offset &&
+                    same_missing(array.missing, like.missing) && array.text_end == like.text_end &&
+                    (array.values == nullptr) == (like.values == nullptr);
+  bool fits = same;
+  for (size_t a = 0; fits && a < like.shape.size(); ++a)
+    fits = a == variable.along || array.shape[a] == like.shape[a];
+  if (!fits)
+    return invalid(fmt::format(
+        "'{}' is {}[{}] in one file and {}[{}] in another (or is packed in another way): files "
+        "along one axis must be alike",
+        variable.name, dtype_name(like.dtype), fmt::join(like.shape, ","), dtype_name(array.dtype),
+        fmt::join(array.shape, ",")));
+  return check_array(array);
+}
+
+// A sample has all values of its position.
+Status check_value_field(const Variable& variable, const ArrayField& field) {
+  const auto refuse = [&variable](std::string_view what) {
+    return unsupported(fmt::format("'{}' has values of variable length: {}", variable.name, what));
+  };
+  if (field.variables.size() > 1) return refuse("they are not stacked");
+  if (field.count != 0 || field.from != 0) return refuse("window and horizon are for numbers");
+  for (const AxisChoice& choice : field.axes)
+    if (!choice.indexes.empty() || choice.patch != 0)
+      return refuse("sel and patch are for numbers");
+  if (variable.along && *variable.along != 0)
+    return refuse("samples run along their first axis, and no other");
+  const Array& like = *variable.segments[0];
+  if (like.big_endian && size_of(like.dtype) > 1 && values_in_sample(variable) != 1)
+    return refuse("several big-endian ones a sample are not read");
+  return {};
+}
+
+}  // namespace
+
 Status check_array(const Array& array) {
+  if (array.values) return check_values(array);
   const auto wrong = [&array](std::string_view what) {
     return invalid(fmt::format("'{}' says a shape of [{}] in chunks of [{}]: {}", array.name,
                                fmt::join(array.shape, ","), fmt::join(array.chunk, ","), what));
@@ -68,6 +142,9 @@ Status check_array(const Array& array) {
       return wrong("too many elements");
     chunks *= static_cast<uint64_t>((array.shape[a] + array.chunk[a] - 1) / array.chunk[a]);
   }
+  if (!fits_records(array)) return wrong("its elements do not fit into their records");
+  if (!array.literal.empty() && (chunks != 1 || array.literal.size() < chunk_bytes(array)))
+    return wrong("less is stored than that");
   if (array.places.size() != chunks) return internal("places do not fit the grid of chunks");
   if (!array.fill.empty() && array.fill.size() != size_of(array.dtype))
     return internal("a fill value of another size than an element");
@@ -75,30 +152,6 @@ Status check_array(const Array& array) {
     return unsupported(fmt::format("'{}': packed {}", array.name, dtype_name(array.dtype)));
   return check_chain(array.filters);
 }
-
-// NaN is what most files say, and is not equal to itself.
-bool same_missing(std::optional<double> a, std::optional<double> b) {
-  return a == b || (a && b && std::isnan(*a) && std::isnan(*b));
-}
-
-Status check_segment(const Variable& variable, const Array& like, const Array& array) {
-  const bool same = array.dtype == like.dtype && array.shape.size() == like.shape.size() &&
-                    array.packed == like.packed && array.big_endian == like.big_endian &&
-                    array.scale == like.scale && array.offset == like.offset &&
-                    same_missing(array.missing, like.missing);
-  bool fits = same;
-  for (size_t a = 0; fits && a < like.shape.size(); ++a)
-    fits = a == variable.along || array.shape[a] == like.shape[a];
-  if (!fits)
-    return invalid(fmt::format(
-        "'{}' is {}[{}] in one file and {}[{}] in another (or is packed in another way): files "
-        "along one axis must be alike",
-        variable.name, dtype_name(like.dtype), fmt::join(like.shape, ","), dtype_name(array.dtype),
-        fmt::join(array.shape, ",")));
-  return check_array(array);
-}
-
-}  // namespace
 
 Extents region_shape(const ArrayDescription& d, const ArrayField& field) {
   const Variable& variable = d.variables[field.variables[0]];
@@ -117,10 +170,28 @@ Extents region_shape(const ArrayDescription& d, const ArrayField& field) {
   return shape;
 }
 
+uint64_t values_in_sample(const Variable& variable) {
+  const Extents& shape = variable.segments[0]->shape;
+  uint64_t count = 1;
+  for (size_t a = 0; a < shape.size(); ++a)
+    if (a != variable.along) count *= static_cast<uint64_t>(shape[a]);
+  return count;
+}
+
 Field schema_of(const ArrayDescription& d, const ArrayField& field) {
   const Variable& variable = d.variables[field.variables[0]];
   const Array& array = *variable.segments[0];
-  Field out{.name = field.name, .kind = Kind::kArray};
+  Field out{.name = field.name, .kind = field.kind};
+  if (field.kind != Kind::kArray) {
+    out.many = array.values != nullptr && values_in_sample(variable) != 1;
+    return out;
+  }
+  if (array.values != nullptr) {
+    out.dtype = array.dtype;
+    out.shape = {kVaries};
+    out.many = values_in_sample(variable) != 1;
+    return out;
+  }
   out.dtype = array.packed ? unpacked_dtype(array.dtype) : array.dtype;
   if (field.variables.size() > 1) out.shape.push_back(static_cast<int64_t>(field.variables.size()));
   const Extents shape = region_shape(d, field);
@@ -149,6 +220,9 @@ Status check_field(const ArrayDescription& d, const ArrayField& field) {
                       lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","), variable.name,
                       dtype_name(array.dtype), fmt::join(array.shape, ",")));
   }
+  if (like.values != nullptr) return check_value_field(lead, field);
+  if (field.kind == Kind::kText && (like.text_end == TextEnd::kNone || like.shape.size() > 2))
+    return unsupported(fmt::format("'{}' holds several texts of fixed length a sample", lead.name));
   if (field.axes.size() != like.shape.size()) return internal("a choice for every axis is wanted");
   if (field.count < 0) return invalid(fmt::format("a window of {} steps", field.count));
   for (size_t a = 0; a < field.axes.size(); ++a)
@@ -212,6 +286,8 @@ Hash128 fingerprint_of(const ArrayDescription& d) {
       hasher.add(dtype_name(array->dtype));
       numbers(array->shape);
       numbers(array->chunk);
+      if (array->values) hasher.add(array->values->total_bytes);
+      if (array->record.bytes) hasher.add(array->record.bytes).add(array->record.offset);
     }
   }
   for (const ArrayField& field : d.fields) {

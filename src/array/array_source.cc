@@ -45,6 +45,10 @@ class ArraySource final : public Source {
     if (want_key) out.key = key(sample);
     for (const uint32_t f : fields) {
       if (f >= d_.fields.size()) return internal("no such field");
+      if (lead_of(d_.fields[f]).values) {
+        HEADRACE_TRY(add_values(sample, d_.fields[f], out));
+        continue;
+      }
       boxes_of(sample, d_.fields[f], draws, [&](const ArrayBox& box) {
         if (box.is_missing) return;
         out.pieces.push_back({add_unit(unit_of(box), out), 0, kWholeFile});
@@ -54,13 +58,22 @@ class ArraySource final : public Source {
     return {};
   }
 
-  bool assembles() const override { return true; }
+  // Values of variable length are byte extents as they lie, unless their bytes are to be turned.
+  bool assembles(uint32_t f) const override {
+    const Array& like = lead_of(d_.fields[f]);
+    return !like.values || (like.big_endian && size_of(like.dtype) > 1);
+  }
 
   Status assemble(uint64_t sample, uint32_t f, Key draws, std::span<const Bytes> pieces,
                   std::vector<std::byte>& value) const override {
     const ArrayField& field = d_.fields[f];
-    const Array& like = *d_.variables[field.variables[0]].segments[0];
+    const Array& like = lead_of(field);
     const size_t item = size_of(like.dtype);
+    if (like.values) {
+      value.assign(pieces[0].begin(), pieces[0].end());
+      swap_bytes(value, item);
+      return {};
+    }
     const Extents shape = region_shape(d_, field);
     const auto one = static_cast<size_t>(elements_in(shape)) * item;
     std::vector<std::byte>& raw = like.packed ? scratch() : value;
@@ -71,8 +84,9 @@ class ArraySource final : public Source {
     boxes_of(sample, field, draws, [&](const ArrayBox& box) {
       Strided to{raw.data() + box.variable * one, strides};
       for (size_t a = 0; a < shape.size(); ++a) to.at += box.to[a] * strides[a];
-      if (box.is_missing) return fill_box(fill_of(*box.array), to, box.size);
-      const Bytes piece = pieces[next++];
+      const Bytes literal = box.array->literal;
+      if (box.is_missing && literal.empty()) return fill_box(fill_of(*box.array), to, box.size);
+      const Bytes piece = box.is_missing ? literal : pieces[next++];
       if (piece.size() < box.first_byte + box.span_bytes) {
         if (status.ok()) status = corrupt("a chunk is shorter than its shape says");
         return;
@@ -81,6 +95,7 @@ class ArraySource final : public Source {
     });
     HEADRACE_TRY(status);
     if (like.big_endian) swap_bytes(raw, item);
+    if (field.kind != Kind::kArray) end_text(like.text_end, raw);
     if (!like.packed) return {};
     // Each variable has its own scale.
     const size_t unpacked = one / item * size_of(unpacked_dtype(like.dtype));
@@ -116,6 +131,41 @@ class ArraySource final : public Source {
     uint32_t skipped = 0;
     bool operator==(const Chain&) const = default;
   };
+
+  const Array& lead_of(const ArrayField& field) const {
+    return *d_.variables[field.variables[0]].segments[0];
+  }
+
+  // All values of the sample's position; each is a unit that nobody shares.
+  Status add_values(uint64_t sample, const ArrayField& field, Request& out) const {
+    const Variable& variable = d_.variables[field.variables[0]];
+    const uint64_t count = values_in_sample(variable);
+    auto at = static_cast<uint64_t>(variable.along ? position(sample / tile_count()) : 0);
+    size_t segment = 0;
+    for (; variable.along && segment + 1 < variable.segments.size(); ++segment) {
+      const auto extent = static_cast<uint64_t>(variable.segments[segment]->shape[0]);
+      if (at < extent) break;
+      at -= extent;
+    }
+    const ValueTable& table = *variable.segments[segment]->values;
+    for (uint64_t v = at * count; v < (at + 1) * count; ++v) {
+      if (const auto bad = table.damaged.find(v); bad != table.damaged.end()) return bad->second;
+      const ValueExtent& extent = table.extents[v];
+      if (extent.bytes == 0) {
+        out.pieces.push_back({kInlineUnit, 0, 0});
+      } else if (!table.literal.empty()) {
+        const auto from = table.literal.begin() + static_cast<std::ptrdiff_t>(extent.offset);
+        out.pieces.push_back({kInlineUnit, out.inline_bytes.size(), extent.bytes});
+        out.inline_bytes.insert(out.inline_bytes.end(), from,
+                                from + static_cast<std::ptrdiff_t>(extent.bytes));
+      } else {
+        out.pieces.push_back({static_cast<uint32_t>(out.units.size()), 0, kWholeFile});
+        out.units.push_back({table.file, 0, extent.offset, extent.bytes, extent.bytes});
+      }
+    }
+    out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
+    return {};
+  }
 
   static std::vector<std::byte>& scratch() {
     thread_local std::vector<std::byte> bytes;
@@ -156,8 +206,7 @@ class ArraySource final : public Source {
     unit.decoded_bytes = box.stored;
     if (box.array->filters.empty()) return unit;
     unit.opening = opening_of(*box.array, box.place->skipped);
-    unit.decoded_bytes =
-        static_cast<uint64_t>(elements_in(box.array->chunk)) * size_of(box.array->dtype);
+    unit.decoded_bytes = chunk_bytes(*box.array);
     return unit;
   }
 
@@ -189,6 +238,11 @@ class ArraySource final : public Source {
         const Variable& variable = d_.variables[v];
         if (!variable.along) continue;
         const Array& array = *variable.segments[0];
+        if (array.values) {
+          bytes += array.values->total_bytes /
+                   static_cast<uint64_t>(std::max<int64_t>(1, array.shape[*variable.along]));
+          continue;
+        }
         chunk = std::max(chunk, array.chunk[*variable.along]);
         bytes += static_cast<uint64_t>(elements_in(array.shape)) * size_of(array.dtype) /
                  static_cast<uint64_t>(std::max<int64_t>(1, array.shape[*variable.along]));

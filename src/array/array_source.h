@@ -18,6 +18,7 @@
 
 #include "array/filters.h"
 #include "array/region.h"
+#include "array/value_table.h"
 #include "index/source.h"
 
 namespace headrace {
@@ -29,6 +30,17 @@ struct ChunkPlace {
   uint64_t offset = 0;
   uint64_t stored = 0;  // kWholeFile: all of the file; 0: there is none, its elements are the fill
 };
+
+// Elements that are members of records (HDF5's compound types): each record has one element, or the
+// elements of its last axes, which lie one after the other.
+struct RecordPlace {
+  uint64_t bytes = 0;   // of a record; 0: there are none, elements lie one after the other
+  uint64_t offset = 0;  // of the first element in its record
+  uint32_t axes = 0;    // the last axes, which lie within a record
+};
+
+// How a text of fixed length ends, where it is shorter.
+enum class TextEnd : uint8_t { kNone, kFirstNul, kNuls, kBlanks };
 
 // One array of one file (or folder).  Immutable once made.
 struct Array {
@@ -46,6 +58,11 @@ struct Array {
   double scale = 1;
   double offset = 0;
   std::optional<double> missing;
+  RecordPlace record;
+  std::vector<std::byte> literal;  // not empty: the only chunk, and no place is looked at
+  TextEnd text_end = TextEnd::kNone;
+  // Set: an element is a value of variable length, of elements of `dtype`; there are no chunks.
+  std::shared_ptr<const ValueTable> values;
 };
 
 // Arrays of the same name in several files, one after the other along the axis.
@@ -69,6 +86,7 @@ struct ArrayField {
   int64_t from = 0;                 // relative to the sample's position
   int64_t count = 0;                // steps; 0: one, and the axis is left out
   std::vector<AxisChoice> axes;     // one for every axis of the variables; the positions' unused
+  Kind kind = Kind::kArray;         // kBytes or kText: of values of variable length, and texts
 };
 
 struct ArraySamples {

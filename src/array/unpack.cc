@@ -50,6 +50,17 @@ void swap_bytes(std::span<std::byte> elements, size_t item) {
                  elements.begin() + static_cast<std::ptrdiff_t>(at + item));
 }
 
+void end_text(TextEnd end, std::vector<std::byte>& text) {
+  constexpr auto kNul = std::byte{0};
+  if (end == TextEnd::kFirstNul) {
+    text.erase(std::find(text.begin(), text.end(), kNul), text.end());
+    return;
+  }
+  if (end == TextEnd::kNone) return;
+  const std::byte fill = end == TextEnd::kBlanks ? std::byte{' '} : kNul;
+  while (!text.empty() && text.back() == fill) text.pop_back();
+}
+
 void unpack_numbers(const Array& array, Bytes stored, MutableBytes out) {
   switch (array.dtype) {
     case DType::kU8:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements after they were gathered: byte order, and NetCDF's packed numbers.
+// Elements after they were gathered: byte order, NetCDF's packed numbers, texts of fixed length.
 #pragma once
 
 #include <span>
@@ -15,5 +15,7 @@ DType unpacked_dtype(DType stored);
 void swap_bytes(std::span<std::byte> elements, size_t item);
 // stored * scale + offset, NaN where missing.  `out` has room for exactly as many numbers.
 void unpack_numbers(const Array& array, Bytes stored, MutableBytes out);
+// Cuts off what fills a text up.
+void end_text(TextEnd end, std::vector<std::byte>& text);
 
 }  // namespace headrace

@@ -13,6 +13,9 @@
 namespace headrace {
 
 inline constexpr size_t kAlignment = 64;  // a cache line, and what JAX wants for sharing memory
+// Before the data of every buffer there is so much room for its owner, and after them one byte:
+// the Python face puts the head of an object there, so that a buffer becomes `bytes` uncopied.
+inline constexpr size_t kMargin = kAlignment;
 
 // One thread at a time.
 class Buffer {
@@ -35,10 +38,11 @@ class Buffer {
 
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
-  std::byte* data() { return data_.get(); }
-  const std::byte* data() const { return data_.get(); }
-  MutableBytes span() { return {data_.get(), size_}; }
-  Bytes bytes() const { return {data_.get(), size_}; }
+  std::byte* data() { return data_ ? data_.get() + kMargin : nullptr; }
+  const std::byte* data() const { return data_ ? data_.get() + kMargin : nullptr; }
+  MutableBytes span() { return {data(), size_}; }
+  Bytes bytes() const { return {data(), size_}; }
+  std::byte* margin() { return data_.get(); }  // kMargin bytes; null without capacity
 
  private:
   struct Free {

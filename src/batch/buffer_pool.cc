@@ -2,32 +2,61 @@
 #include "batch/buffer_pool.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace headrace {
+namespace {
+
+constexpr size_t kSteps = 4;  // classes to a doubling
+
+// The class whose buffers all hold `bytes`: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 … times 16 bytes.
+size_t class_of(size_t bytes) {
+  const size_t lines = std::max<size_t>((bytes + 15) / 16, kSteps);
+  const auto doubling = static_cast<size_t>(std::bit_width(lines)) - 3;
+  const size_t step = size_t{1} << doubling;
+  return doubling * kSteps + (lines + step - 1) / step - kSteps;
+}
+
+size_t bytes_of(size_t size_class) {
+  return ((size_class % kSteps + kSteps) << (size_class / kSteps)) * 16;
+}
+
+// The class that a buffer of this capacity serves.
+size_t class_held(size_t capacity) {
+  const size_t up = class_of(capacity);
+  return bytes_of(up) <= capacity || up == 0 ? up : up - 1;
+}
+
+}  // namespace
 
 std::shared_ptr<BufferPool> BufferPool::make(uint64_t keep_bytes) {
   return std::shared_ptr<BufferPool>(new BufferPool(keep_bytes));
 }
 
+// One of the class, or of those that waste less than half.
+std::unique_ptr<Buffer> BufferPool::find(size_t size_class) {
+  const size_t end = std::min(size_class + kSteps, idle_.size());
+  for (size_t k = size_class; k < end; ++k) {
+    if (idle_[k].empty()) continue;
+    std::unique_ptr<Buffer> found = std::move(idle_[k].back());
+    idle_[k].pop_back();
+    idle_bytes_ -= found->capacity();
+    return found;
+  }
+  return nullptr;
+}
+
 SharedBuffer BufferPool::take(size_t bytes) {
+  const size_t size_class = class_of(bytes);
   std::unique_ptr<Buffer> found;
   {
     MutexLock lock(mu_);
-    // The tightest fit that wastes less than half; the list is short (tens of buffers).
-    auto best = idle_.end();
-    for (auto it = idle_.begin(); it != idle_.end(); ++it) {
-      const size_t room = (*it)->capacity();
-      if (room < bytes || room / 2 > bytes) continue;
-      if (best == idle_.end() || room < (*best)->capacity()) best = it;
-    }
-    if (best != idle_.end()) {
-      found = std::move(*best);
-      idle_bytes_ -= found->capacity();
-      std::swap(*best, idle_.back());
-      idle_.pop_back();
-    }
+    found = find(size_class);
   }
-  if (!found) found = std::make_unique<Buffer>();
+  if (!found) {
+    found = std::make_unique<Buffer>();
+    found->resize(bytes_of(size_class));  // what is not touched costs nothing
+  }
   found->resize(bytes);
   return SharedBuffer(found.release(), [pool = weak_from_this()](Buffer* b) {
     std::unique_ptr<Buffer> owned(b);
@@ -37,13 +66,22 @@ SharedBuffer BufferPool::take(size_t bytes) {
 
 void BufferPool::give_back(std::unique_ptr<Buffer> buffer) {
   std::vector<std::unique_ptr<Buffer>> freed;  // let go after the lock
+  const size_t size_class = class_held(buffer->capacity());
   MutexLock lock(mu_);
   idle_bytes_ += buffer->capacity();
-  idle_.push_back(std::move(buffer));
-  while (idle_bytes_ > keep_bytes_ && !idle_.empty()) {
-    idle_bytes_ -= idle_.front()->capacity();
-    freed.push_back(std::move(idle_.front()));
-    idle_.erase(idle_.begin());
+  idle_[size_class].push_back(std::move(buffer));
+  while (idle_bytes_ > keep_bytes_) {
+    // Of the class that holds most memory: sizes that are no longer asked for go first.
+    const auto weight = [](const auto& list) {
+      return list.empty() ? 0 : list.size() * list.front()->capacity();
+    };
+    const auto heaviest =
+        std::max_element(idle_.begin(), idle_.end(),
+                         [&](const auto& a, const auto& b) { return weight(a) < weight(b); });
+    if (heaviest->empty()) break;
+    idle_bytes_ -= heaviest->back()->capacity();
+    freed.push_back(std::move(heaviest->back()));
+    heaviest->pop_back();
   }
 }
 

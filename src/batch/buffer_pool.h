@@ -4,6 +4,7 @@
 // go (often Python, much later), and is handed out again without a page fault.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -27,11 +28,13 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
  private:
   explicit BufferPool(uint64_t keep_bytes) : keep_bytes_(keep_bytes) {}
+  std::unique_ptr<Buffer> find(size_t size_class) HEADRACE_REQUIRES(mu_);
   void give_back(std::unique_ptr<Buffer> buffer);
 
   const uint64_t keep_bytes_;
   mutable Mutex mu_;
-  std::vector<std::unique_ptr<Buffer>> idle_ HEADRACE_GUARDED_BY(mu_);
+  // By class of size, four to a doubling; the one that came back last is warm and goes first.
+  std::array<std::vector<std::unique_ptr<Buffer>>, 256> idle_ HEADRACE_GUARDED_BY(mu_);
   uint64_t idle_bytes_ HEADRACE_GUARDED_BY(mu_) = 0;
 };
 

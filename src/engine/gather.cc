@@ -142,7 +142,7 @@ size_t Gather::values(size_t i, size_t field) const {
   const Entry& entry = requests_[i];
   const Request& r = entry.request;
   if (field + 1 >= r.first_piece.size()) return 0;
-  if (entry.source->assembles()) return 1;
+  if (entry.source->assembles(entry.fields[field])) return 1;
   const auto pieces = std::span(r.pieces).subspan(r.first_piece[field],
                                                   r.first_piece[field + 1] - r.first_piece[field]);
   if (pieces.size() == 1 && pieces[0].length == kRow) {
@@ -190,7 +190,7 @@ Result<Bytes> Gather::assembled(const Entry& entry, size_t field) {
 
 Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
   const Entry& entry = requests_[i];
-  if (entry.source->assembles()) return assembled(entry, field);
+  if (entry.source->assembles(entry.fields[field])) return assembled(entry, field);
   const auto pieces = std::span(entry.request.pieces)
                           .first(entry.request.first_piece[field + 1])
                           .subspan(entry.request.first_piece[field]);
@@ -213,7 +213,7 @@ Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
 
 SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
   const Entry& entry = requests_[i];
-  if (entry.source->assembles()) return nullptr;
+  if (entry.source->assembles(entry.fields[field])) return nullptr;
   const auto pieces = std::span(entry.request.pieces)
                           .first(entry.request.first_piece[field + 1])
                           .subspan(entry.request.first_piece[field]);

@@ -106,9 +106,12 @@ class Source {
     return internal("this source has no units to open");
   }
 
-  // True where a field's value is made of its pieces by assemble(): windows and patches of arrays.
-  // Then each field has one value, even where it needs no piece.
-  virtual bool assembles() const { return false; }
+  // True where the field's value is made of its pieces by assemble(): windows and patches of arrays.
+  // Then it has one value, even where it needs no piece.
+  virtual bool assembles(uint32_t field) const {
+    (void)field;
+    return false;
+  }
   // Makes the value of one field of schema() from the pieces that needs() named for it, with the
   // same draws.
   virtual Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const Bytes> pieces,

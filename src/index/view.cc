@@ -49,7 +49,7 @@ class View final : public Source {
   Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     return base_->open_unit(unit, stored, decoded);
   }
-  bool assembles() const override { return base_->assembles(); }
+  bool assembles(uint32_t field) const override { return base_->assembles(field); }
   Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const Bytes> pieces,
                   std::vector<std::byte>& value) const override {
     return base_->assemble(samples_[sample], field, draws, pieces, value);

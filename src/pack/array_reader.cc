@@ -28,12 +28,15 @@ Status copy_one(const ArrayBox& box, const std::string& path, const Store& store
   const size_t item = size_of(box.array->dtype);
   Strided to = region;
   for (size_t a = 0; a < box.to.size(); ++a) to.at += box.to[a] * to.strides[a];
-  if (box.is_missing) return fill_box(fill_of(*box.array), to, box.size), Status();
-  HEADRACE_TRY(store.read_at(path, box.offset, box.stored, stored));
-  Bytes bytes = stored.bytes();
-  if (!box.array->filters.empty()) {
-    const uint64_t expected = static_cast<uint64_t>(elements_in(box.array->chunk)) * item;
-    if (Status s = undo_filters(box.array->filters, box.place->skipped, bytes, expected, opened);
+  Bytes bytes = box.array->literal;
+  if (box.is_missing && bytes.empty()) return fill_box(fill_of(*box.array), to, box.size), Status();
+  if (!box.is_missing) {
+    HEADRACE_TRY(store.read_at(path, box.offset, box.stored, stored));
+    bytes = stored.bytes();
+  }
+  if (!box.is_missing && !box.array->filters.empty()) {
+    if (Status s = undo_filters(box.array->filters, box.place->skipped, bytes,
+                                chunk_bytes(*box.array), opened);
         !s.ok())
       return s.at(box.offset).in_file(path);
     bytes = opened.bytes();

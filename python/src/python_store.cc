@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python_store.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "held.h"
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+// Thread-safe: Python's lock lets one call in at a time.
+class PythonStore final : public Store {
+ public:
+  PythonStore(nb::handle readers, std::shared_ptr<const Store> rest) : rest_(std::move(rest)) {
+    for (const auto& [path, reader] : nb::cast<nb::dict>(readers))
+      readers_.emplace(nb::cast<std::string>(path),
+                       std::make_unique<Held>(nb::borrow<nb::object>(reader)));
+  }
+
+  void read(std::span<ReadRequest> requests) const override {
+    for (ReadRequest& request : requests) {
+      const auto it = readers_.find(request.path);
+      if (it == readers_.end()) {
+        rest_->read({&request, 1});
+        continue;
+      }
+      const Status status = call(*it->second, request);
+      request.done(status.ok() ? status : status.in_file(request.path));
+    }
+  }
+
+  Result<FileInfo> stat(const std::string& path) const override { return rest_->stat(path); }
+  Result<std::vector<FileInfo>> list(const std::string& folder) const override {
+    return rest_->list(folder);
+  }
+  bool prefers_runs() const override { return rest_->prefers_runs(); }
+  bool is_far(const std::string& path) const override {
+    return readers_.find(path) == readers_.end() && rest_->is_far(path);
+  }
+
+ private:
+  static Status call(const Held& reader, const ReadRequest& request) {
+    if (!nb::is_alive()) return cancelled("Python has ended");
+    nb::gil_scoped_acquire gil;
+    try {
+      const nb::object got = reader.get()(request.offset, request.length);
+      if (!nb::isinstance<nb::bytes>(got)) return internal("a reader that gives no bytes");
+      const auto bytes = nb::borrow<nb::bytes>(got);
+      if (bytes.size() != request.length)
+        return corrupt(fmt::format("{} bytes came where {} were asked for", bytes.size(),
+                                   request.length))
+            .at(request.offset);
+      request.into->resize(bytes.size());
+      if (bytes.size() > 0) std::memcpy(request.into->data(), bytes.c_str(), bytes.size());
+      return {};
+    } catch (nb::python_error& e) {
+      if (e.matches(PyExc_KeyboardInterrupt)) {
+        PyErr_SetInterrupt();  // for whoever called: this thread may not be the one that shows it
+        return cancelled("interrupted");
+      }
+      if (e.matches(PyExc_MemoryError)) return exhausted("out of memory");
+      return corrupt(nb::str(e.value()).c_str()).at(request.offset);
+    } catch (const std::exception& e) {
+      return internal(e.what());
+    }
+  }
+
+  std::map<std::string, std::unique_ptr<Held>, std::less<>> readers_;
+  const std::shared_ptr<const Store> rest_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Store> python_store(nb::handle readers, std::shared_ptr<const Store> rest) {
+  return std::make_shared<const PythonStore>(readers, std::move(rest));
+}
+
+}  // namespace headrace::py

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/buffer_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace headrace {
+namespace {
+
+TEST(BufferPoolTest, ABufferThatCameBackServesItsSizeAgain) {
+  const auto pool = BufferPool::make(uint64_t{1} << 40);
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{4096},
+                             size_t{97'000}, size_t{3} << 20, (size_t{38} << 20) + 5}) {
+    SharedBuffer first = pool->take(bytes);
+    EXPECT_EQ(first->size(), bytes);
+    const std::byte* at = first->data();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % kAlignment, 0u);
+    first.reset();
+    EXPECT_EQ(pool->take(bytes)->data(), at) << bytes;
+  }
+}
+
+TEST(BufferPoolTest, WasteIsBounded) {
+  const auto pool = BufferPool::make(uint64_t{1} << 40);
+  for (size_t bytes = 64; bytes < (1 << 22); bytes += bytes / 7 + 1) {
+    const SharedBuffer fresh = pool->take(bytes);
+    EXPECT_GE(fresh->capacity(), bytes);
+    EXPECT_LE(fresh->capacity(), bytes + bytes / 4 + 4096) << bytes;
+  }
+  pool->take(1 << 20).reset();
+  EXPECT_LT(pool->take(1 << 10)->capacity(), size_t{2} << 10)
+      << "a large one is kept for large ones";
+}
+
+TEST(BufferPoolTest, IdleMemoryIsBounded) {
+  constexpr uint64_t kKept = 1 << 20;
+  const auto pool = BufferPool::make(kKept);
+  std::vector<SharedBuffer> many;
+  for (int i = 0; i < 100; ++i) many.push_back(pool->take(40'000 + 1000 * static_cast<size_t>(i)));
+  many.clear();
+  EXPECT_LE(pool->idle_bytes(), kKept);
+  EXPECT_GT(pool->idle_bytes(), kKept / 2);
+}
+
+TEST(BufferPoolTest, BuffersOutliveThePool) {
+  auto pool = BufferPool::make(1 << 20);
+  const SharedBuffer buffer = pool->take(1000);
+  pool.reset();
+  buffer->span()[999] = std::byte{1};
+}
+
+}  // namespace
+}  // namespace headrace
