@@ -527,6 +527,50 @@ def test_samples_as_zarr_are_read_by_zarr(samples: hr.Dataset, tmp_path: pathlib
         assert group["cls"][i] == want["cls"] and np.array_equal(group["npy"][i], want["npy"])
 
 
+def test_samples_come_back_from_zarr_and_hdf5(samples: hr.Dataset, tmp_path: pathlib.Path) -> None:
+    hr.pack(samples, tmp_path / "a.zarr", to="zarr", keep_order=True, shard_size="300K")
+    hr.pack(samples, tmp_path / "b.zarr", to="zarr", keep_order=True, shard_size=1)
+    hr.pack(samples, tmp_path / "c.h5", to="hdf5", keep_order=True)
+    hr.pack(tmp_path / "c.h5", tmp_path / "d.zarr", to="zarr", keep_order=True)
+    hr.pack(tmp_path / "a.zarr", tmp_path / "e.h5", to="hdf5", keep_order=True)
+    for name in ("a.zarr", "b.zarr", "c.h5", "d.zarr", "e.h5"):
+        back = hr.open(tmp_path / name)
+        assert len(back) == COUNT, name
+        for i in range(COUNT):
+            want, got = samples[i], back[i]
+            assert got["jpg"] == want["jpg"] and got["txt"] == want["txt"] and got["cls"] == want["cls"]
+            assert np.array_equal(got["npy"], want["npy"]) and json.loads(got["json"]) == {"a": i}
+            if name[0] in "abc":
+                assert got["key"] == samples.key(i)
+        batch = next(
+            iter(hr.Loader(tmp_path / name, batch_size=16, fields={"x": hr.bytes("jpg"), "y": hr.scalar("cls")}, seed=3))
+        )
+        assert [len(v) for v in batch["x"]] == [len(samples[int(i)]["jpg"]) for i in batch.indices]
+        done = headrace("verify", name, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_zeros_that_zarr_does_not_store_come_back(tmp_path: pathlib.Path) -> None:
+    """A chunk of nothing but zeros has no file, and values lie in it and across its ends."""
+    values = [b"ab", bytes(700_000), b"c" * 300_000, b"", bytes(10), b"z"]
+    url = write_tar(tmp_path / "x.tar", [(f"{i}.bin", v) for i, v in enumerate(values)])
+    for size in (1, "256K", "1M", None):
+        out = tmp_path / f"{size}.zarr"
+        hr.pack(url, out, to="zarr", keep_order=True, **({"shard_size": size} if size else {}))
+        back = hr.open(out)
+        assert [back[i]["bin"] for i in range(len(values))] == values
+
+
+def test_offsets_that_do_not_fit_are_named(samples: hr.Dataset, tmp_path: pathlib.Path) -> None:
+    for number, bad in enumerate(([0, 5, 3], [0, 10, 1 << 40], [-1, 2, 3])):
+        out = tmp_path / f"{number}.zarr"
+        hr.pack(samples, out, to="zarr", keep_order=True, fields=["jpg", "cls"], codec="none")
+        starts = zarr.open_group(out, mode="r+")["jpg_offsets"]
+        starts[:3] = bad
+        with pytest.raises(hr.DataError, match="jpg_offsets"):
+            hr.open(out)
+
+
 def test_samples_as_npy(samples: hr.Dataset, tmp_path: pathlib.Path) -> None:
     with pytest.raises(hr.Unsupported, match="--drop jpg"):
         hr.pack(samples, tmp_path / "a", to="npy")

@@ -74,6 +74,9 @@ class Stored:
             out["values"] = {**self.values, "file": first_file}
             if "references" in self.values:
                 out["values"]["references"] = self.values["references"].described(first_file)
+            if "flat" in self.values:
+                flat, offsets = self.values["flat"], self.values["offsets"]
+                out["values"] = {"flat": flat.described(first_file), "offsets": offsets.described(first_file + len(flat.files))}
         return {**out, "shape": list(self.shape), "chunk": list(self.chunk), "places": places, "missing": self.missing}
 
     def unpack_by(self, attributes: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .arrays_model import WHOLE_FILE, Stored, choose_group, grid_of, is_big, no_places, number_type, plain_attributes
+from .arrays_values import join_values
 from .errors import DataError, Unsupported
 
 _PLAIN = {"zlib": "zlib", "gzip": "gzip", "lz4": "lz4", "zstd": "zstd", "blosc": "blosc", "crc32c": "crc32c"}
@@ -50,7 +51,7 @@ def zarr_arrays(path: str, group: str) -> list[Stored]:
             groups.setdefault("" if above == "." else above, []).append(folder)
             below.clear()  # chunks
         below.sort()
-    return [_array(folder) for folder in groups[choose_group(path, group, groups)]]
+    return join_values([_array(folder) for folder in groups[choose_group(path, group, groups)]])
 
 
 def _is_array(folder: str) -> bool:

@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from .arrays_model import Stored
 from .arrays_open import Cube, Description, open_arrays
@@ -192,7 +194,8 @@ class ArrayPacking:
         shape = tuple(self.reader.shape(number))
         named = any(d != f"axis{i}" for i, d in enumerate(stored.dims))
         fill = stored.fill[::-1] if stored.big_endian else stored.fill
-        spec = Spec(new, stored.dtype, shape, (), (), stored.dims if named else (), dict(stored.attributes), fill)
+        attributes = _unsigned(stored)
+        spec = Spec(new, stored.dtype, shape, (), (), stored.dims if named else (), attributes, fill)
         spec.codec, spec.level = self.codec or "none", self.level
         job = _Job(number, stored, spec, wanted_of(stored.dims, shape, self.along, self.access.window or 1, self.patch))
         if self.to == "npy":
@@ -378,3 +381,13 @@ def size_of(path: str) -> tuple[int, int]:
         return os.path.getsize(path), 1
     sizes = [os.path.getsize(os.path.join(folder, f)) for folder, _, files in os.walk(path) for f in files]
     return sum(sizes), len(sizes)
+
+
+def _unsigned(stored: Stored) -> dict[str, Any]:
+    """Classic NetCDF says of signed types that they are unsigned; what is written has the types."""
+    out = dict(stored.attributes)
+    if out.pop("_Unsigned", None) is not None and stored.dtype.startswith("u"):
+        for name in ("_FillValue", "missing_value"):
+            if name in out and np.ndim(out[name]) == 0 and float(out[name]) < 0:
+                out[name] = int(out[name]) + (1 << int(stored.dtype[1:]))
+    return out

@@ -7,7 +7,7 @@
 | arrays of one type and shape | [n, …] | [n, …] | [n, …] |
 | bytes, pictures | vlen uint8 [n] | uint8 [total], NAME_offsets int64 [n + 1] | – |
 | text, JSON, keys | strings [n] | the same, in UTF-8 | – |
-| arrays whose first axis varies | vlen [n] (one axis) | [total, …], NAME_offsets | – |
+| arrays of one axis that varies, tokens | vlen [n] | [total], NAME_offsets | – |
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from .pack_journal import head_line
 from .pack_layout import choose_chunk, choose_shard, grown
 from .pack_targets import Spec, Target, parse_codec
 
-_PICTURES = ("jpeg", "png", "webp")
 _FLAT_CHUNK = 256 << 10  # bytes: a picture or two; what other readers read at least
 _SHARD = 128 << 20
 _MOST_WAVE = 65536
@@ -46,7 +45,7 @@ class Column:
     kind: str
     form: str
     dtype: str = "u8"
-    shape: tuple[int, ...] = ()  # of a row; of a flat one without its first axis
+    shape: tuple[int, ...] = ()  # of a row
     in_index: bool = False
 
     def rows(self, data: Any, lengths: Any) -> Any:
@@ -104,8 +103,8 @@ def _column(about: dict[str, Any], first: list[bytes], to: str) -> Column:
     if kind in ("array", "tokens") and dtype:
         if (shape and min(shape) >= 0) or (kind == "array" and not shape):
             return Column(name, kind, "rows", dtype, tuple(shape))
-        if not shape or (shape[0] < 0 and min(shape[1:], default=1) > 0 and (to == "zarr" or len(shape) == 1)):
-            return Column(name, kind, "flat", dtype, tuple(shape[1:]))
+        if len(shape) < 2:
+            return Column(name, kind, "flat", dtype)
         raise Unsupported(f"field '{name}' has the shape {shape}, which {to} does not hold; pack with --drop {name}")
     return Column(name, kind, "text" if kind in ("text", "json") else "flat")
 
@@ -274,13 +273,12 @@ class ColumnPacking:
 
     def _flat(self, target: Target, column: Column) -> Callable[[int, Any, Any], None]:
         """All values one after the other, and where each begins and the last one ends."""
-        plain = column.kind in _PICTURES or self.codec is None
-        spec = self._spec(column.name, column.dtype, (-1, *column.shape), plain)
+        spec = self._spec(column.name, column.dtype, (-1,), True)  # plain: a value is read where it lies
         spec.attributes = {"offsets": f"{column.name}_offsets", "kind": column.kind}
         stream = self._rows(target, spec)
         offsets = self._rows(target, self._spec(f"{column.name}_offsets", "i64", (self.samples + 1,), False))
         offsets.append(np.zeros(1, "<i8"))
-        row = math.prod(column.shape) * spec.numpy.itemsize
+        row = spec.numpy.itemsize
         last = [0]
 
         def flat(begin: int, data: Any, lengths: Any) -> None:
@@ -296,7 +294,7 @@ class ColumnPacking:
             if len(ends):
                 last[0] = int(ends[-1])
             offsets.append(ends.astype("<i8"))
-            stream.append(np.frombuffer(data, spec.numpy).reshape(-1, *column.shape))
+            stream.append(np.frombuffer(data, spec.numpy))
 
         return flat
 

@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array/array_source.h"
+#include "array/flat_values.h"
 #include "array/heap_values.h"
 #include "array/netcdf_classic.h"
 #include "array_description.h"
@@ -109,6 +110,14 @@ std::shared_ptr<const ValueTable> literal_values(nb::handle d) {
 std::shared_ptr<const ValueTable> values_of(nb::handle d, const std::vector<std::string>& files,
                                             const Store& store) {
   if (has(d, "literal")) return literal_values(d);
+  if (has(d, "flat")) {
+    const std::shared_ptr<const Array> flat = array_of(d["flat"]);
+    const std::shared_ptr<const Array> offsets = array_of(d["offsets"]);
+    for (const ChunkPlace& place : flat->places)
+      if (place.stored != 0 && place.file >= files.size())
+        check(internal("values in a file that is not listed"));
+    return unwrap(read_flat_values(*flat, *offsets, files, store));
+  }
   HeapValues values{.references = *array_of(d["references"])};
   values.item_bytes = get<uint32_t>(d, "item_bytes");
   values.file = get<uint32_t>(d, "file");

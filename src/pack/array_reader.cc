@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "array/array_boxes.h"
+#include "array/read_box.h"
 #include "array/unpack.h"
 #include "format/parallel.h"
 
@@ -18,33 +19,6 @@ ArrayField all_of(const ArrayDescription& d, uint32_t variable) {
   ArrayField field{.name = d.variables[variable].name, .variables = {variable}};
   field.axes.resize(d.variables[variable].segments[0]->shape.size());
   return field;
-}
-
-// Reads what the box needs, opens it, and copies it into the region at `to`.
-Status copy_one(const ArrayBox& box, const std::string& path, const Store& store,
-                const Strided& region) {
-  thread_local Buffer stored;
-  thread_local Buffer opened;
-  const size_t item = size_of(box.array->dtype);
-  Strided to = region;
-  for (size_t a = 0; a < box.to.size(); ++a) to.at += box.to[a] * to.strides[a];
-  Bytes bytes = box.array->literal;
-  if (box.is_missing && bytes.empty()) return fill_box(fill_of(*box.array), to, box.size), Status();
-  if (!box.is_missing) {
-    HEADRACE_TRY(store.read_at(path, box.offset, box.stored, stored));
-    bytes = stored.bytes();
-  }
-  if (!box.is_missing && !box.array->filters.empty()) {
-    if (Status s = undo_filters(box.array->filters, box.place->skipped, bytes,
-                                chunk_bytes(*box.array), opened);
-        !s.ok())
-      return s.at(box.offset).in_file(path);
-    bytes = opened.bytes();
-  }
-  if (bytes.size() < box.first_byte + box.span_bytes)
-    return corrupt("a chunk is shorter than its shape says").at(box.offset).in_file(path);
-  copy_box({bytes.data() + box.first_byte, box.strides}, to, box.size, item);
-  return {};
 }
 
 }  // namespace
@@ -94,11 +68,8 @@ Status ArrayReader::read(size_t variable, const Region& region, unsigned threads
   const Strided to{out.data(), dense_strides(region.size, item)};
   const size_t in_job = boxes.size() > kInJob * 4 * threads ? kInJob : 1;
   const auto work = [&](size_t job) -> Status {
-    for (size_t b = job * in_job; b < std::min(boxes.size(), (job + 1) * in_job); ++b) {
-      const uint32_t file = boxes[b].place->file;
-      HEADRACE_TRY(
-          copy_one(boxes[b], boxes[b].is_missing ? std::string() : d_.files.at(file), *store_, to));
-    }
+    for (size_t b = job * in_job; b < std::min(boxes.size(), (job + 1) * in_job); ++b)
+      HEADRACE_TRY(read_box(boxes[b], d_.files, *store_, to));
     return {};
   };
   HEADRACE_TRY(parallel_for((boxes.size() + in_job - 1) / in_job, threads, work));
