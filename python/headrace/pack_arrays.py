@@ -240,7 +240,7 @@ class ArrayPacking:
             longest = size.index(max(size))
             size[longest] = -(-size[longest] // 2)
         begin = [(n - s) // 2 for n, s in zip(spec.shape, size)]
-        data = self.reader.read(job.number, begin, size, self.threads)
+        data: Any = self.reader.read(job.number, begin, size, self.threads)
         part = Spec(spec.name, spec.dtype, tuple(size), tuple(size), fill=spec.fill, level=spec.level)
         compressor = "zlib" if spec.codec == "gzip" else spec.codec
         made = _core.encode_slab(part.described(compressor, spec.codec in ("gzip", "zstd")), [0] * len(size), size, data, 1)

@@ -229,8 +229,7 @@ class ColumnPacking:
         target = self.target(self.path, head, self.samples, self.threads, **extra)
         try:
             if target.complete:
-                size, files = size_of(self.path)
-                return self._result(size, files, True)
+                return self._result(*size_of(self.path), True)
             check_room(self.path, self.samples * mean)
             sinks = [self._sink(target, column) for column in self.columns]
             wave = max(1, min(_MOST_WAVE, self.memory // mean))

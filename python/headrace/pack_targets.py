@@ -19,7 +19,7 @@ from .errors import Unsupported, UsageError
 from .pack_journal import MANIFEST, Journal, Lock, Written, durable, first_line, manifest_text, sync_folder
 
 #: Names, what they are to the engine, and their level unless one is given.
-CODECS = {"blosc-lz4": 5, "blosc-zstd": 3, "zstd": 3, "gzip": 5, "none": 0}
+CODECS = {"blosc-lz4": 5, "blosc-zstd": 3, "zstd": 3, "gzip": 4, "none": 0}
 _MOST_LEVEL = {"blosc-lz4": 9, "blosc-zstd": 9, "zstd": 22, "gzip": 12, "none": 0}
 _NUMPY = {"u8": "u1", "i8": "i1", "u16": "u2", "i16": "i2", "u32": "u4", "i32": "i4", "u64": "u8", "i64": "i8",
           "f16": "f2", "f32": "f4", "f64": "f8"}  # fmt: skip
