@@ -203,7 +203,12 @@ class Description:
             starts = list(range(cut[0], cut[0] + total - reach + 1, stride))
         if reach > total:
             raise UsageError(f"a sample takes {reach} steps (window and horizon) and '{self.along}' has {total}")
-        filled = self.filled(starts=np.array(starts, np.int64).reshape(-1, 1) if starts else None, end=total - reach + 1, stride=stride, tiled=tiled)
+        filled = self.filled(
+            starts=np.array(starts, np.int64).reshape(-1, 1) if starts else None,
+            end=total - reach + 1,
+            stride=stride,
+            tiled=tiled,
+        )
         return _core.open_arrays({**filled, "format": self.cube.kind, "notices": notices + self.slow})
 
 
