@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 
 #include "array/array_boxes.h"
+#include "array/lonely.h"
 #include "array/unpack.h"
 #include "index/part.h"
 
@@ -31,6 +33,7 @@ class ArraySource final : public Source {
     HEADRACE_TRY(check_positions(d_));
     HEADRACE_TRY(check_table(d_));
     find_chains();
+    is_alone_ = find_lonely(d_, tile_count(), *store_);
     cut_blocks();
     fingerprint_ = fingerprint_of(d_, sizes_of_files());
     return {};
@@ -54,7 +57,9 @@ class ArraySource final : public Source {
       }
       boxes_of(sample, d_.fields[f], draws, [&](const ArrayBox& box) {
         if (box.is_missing) return;
-        out.pieces.push_back({add_unit(unit_of(box), out), 0, kWholeFile});
+        Unit unit = unit_of(box);
+        unit.alone = unit.opening != 0 && is_alone_[d_.fields[f].variables[box.variable]];
+        out.pieces.push_back({add_unit(unit, out), 0, kWholeFile});
       });
       out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
     }
@@ -67,46 +72,44 @@ class ArraySource final : public Source {
     return !like.values || (like.big_endian && size_of(like.dtype) > 1);
   }
 
-  Status assemble(uint64_t sample, uint32_t f, Key draws, std::span<const Bytes> pieces,
-                  std::vector<std::byte>& value) const override {
+  Status assemble(uint64_t sample, uint32_t f, Key draws, std::span<const PieceBytes> pieces,
+                  ValueRoom& value) const override {
     const ArrayField& field = d_.fields[f];
     const int64_t at = position(sample / tile_count());
     const Array& like = array_at(d_, field.variables[0], at);
     const size_t item = size_of(like.dtype);
     if (like.values) {
-      value.assign(pieces[0].begin(), pieces[0].end());
-      swap_bytes(value, item);
+      const Bytes stored = pieces[0].bytes;
+      HEADRACE_ASSIGN(const MutableBytes out, value.room(stored.size()));
+      std::copy(stored.begin(), stored.end(), out.begin());
+      swap_bytes(out, item);
       return {};
     }
     const Extents shape = region_shape(d_, field);
-    const auto one = static_cast<size_t>(elements_in(shape)) * item;
-    std::vector<std::byte>& raw = like.packed ? scratch() : value;
-    raw.resize(one * field.variables.size());
-    const Extents strides = dense_strides(shape, item);
-    size_t next = 0;
-    Status status;
-    boxes_of(sample, field, draws, [&](const ArrayBox& box) {
-      Strided to{raw.data() + box.variable * one, strides};
-      for (size_t a = 0; a < shape.size(); ++a) to.at += box.to[a] * strides[a];
-      const Bytes literal = box.array->literal;
-      if (box.is_missing && literal.empty()) return fill_box(fill_of(*box.array), to, box.size);
-      const Bytes piece = box.is_missing ? literal : pieces[next++];
-      if (piece.size() < box.first_byte + box.span_bytes) {
-        if (status.ok()) status = corrupt("a chunk is shorter than its shape says");
-        return;
-      }
-      copy_box({piece.data() + box.first_byte, box.strides}, to, box.size, item);
-    });
-    HEADRACE_TRY(status);
+    const size_t one = static_cast<size_t>(elements_in(shape)) * item;
+    const size_t count = field.variables.size();
+    if (field.kind != Kind::kArray) {
+      scratch(0).resize(one * count);
+      HEADRACE_TRY(gather_boxes(sample, field, draws, pieces, shape, scratch(0).span()));
+      const Bytes text = end_text(like.text_end, scratch(0).bytes());
+      HEADRACE_ASSIGN(const MutableBytes out, value.room(text.size()));
+      std::copy(text.begin(), text.end(), out.begin());
+      return {};
+    }
+    const size_t unpacked = one / item * size_of(unpacked_dtype(like.dtype));
+    HEADRACE_ASSIGN(const MutableBytes out, value.room((like.packed ? unpacked : one) * count));
+    MutableBytes raw = out;
+    if (like.packed) {
+      scratch(0).resize(one * count);
+      raw = scratch(0).span();
+    }
+    HEADRACE_TRY(gather_boxes(sample, field, draws, pieces, shape, raw));
     if (like.big_endian) swap_bytes(raw, item);
-    if (field.kind != Kind::kArray) end_text(like.text_end, raw);
     if (!like.packed) return {};
     // Each variable has its own scale.
-    const size_t unpacked = one / item * size_of(unpacked_dtype(like.dtype));
-    value.resize(unpacked * field.variables.size());
-    for (size_t v = 0; v < field.variables.size(); ++v)
-      unpack_numbers(array_at(d_, field.variables[v], at), Bytes(raw).subspan(v * one, one),
-                     MutableBytes(value).subspan(v * unpacked, unpacked));
+    for (size_t v = 0; v < count; ++v)
+      unpack_numbers(array_at(d_, field.variables[v], at), raw.subspan(v * one, one),
+                     out.subspan(v * unpacked, unpacked));
     return {};
   }
 
@@ -171,9 +174,55 @@ class ArraySource final : public Source {
     return {};
   }
 
-  static std::vector<std::byte>& scratch() {
-    thread_local std::vector<std::byte> bytes;
-    return bytes;
+  // 0: numbers before they are unpacked; 1: a part of a chunk.
+  static Buffer& scratch(size_t which) {
+    thread_local std::array<Buffer, 2> buffers;
+    return buffers[which];
+  }
+
+  // The boxes of all variables of the field, each where it belongs in `raw`.
+  Status gather_boxes(uint64_t sample, const ArrayField& field, Key draws,
+                      std::span<const PieceBytes> pieces, const Extents& shape,
+                      MutableBytes raw) const {
+    const size_t item = size_of(lead_of(field).dtype);
+    const Extents strides = dense_strides(shape, item);
+    const size_t one = raw.size() / field.variables.size();
+    size_t next = 0;
+    Status status;
+    boxes_of(sample, field, draws, [&](const ArrayBox& box) {
+      Strided to{raw.data() + box.variable * one, strides};
+      for (size_t a = 0; a < shape.size(); ++a) to.at += box.to[a] * strides[a];
+      const Bytes literal = box.array->literal;
+      if (box.is_missing && literal.empty()) return fill_box(fill_of(*box.array), to, box.size);
+      const PieceBytes piece = box.is_missing ? PieceBytes{literal} : pieces[next++];
+      if (!status.ok()) return;
+      if (piece.unopened != nullptr)
+        status = open_box(box, piece, to, item);
+      else if (piece.bytes.size() < box.first_byte + box.span_bytes)
+        status = corrupt("a chunk is shorter than its shape says");
+      else
+        copy_box({piece.bytes.data() + box.first_byte, box.strides}, to, box.size, item);
+    });
+    return status;
+  }
+
+  // Opens what the box takes of its chunk: in its place where it lies there as in the chunk.
+  Status open_box(const ArrayBox& box, const PieceBytes& piece, const Strided& to,
+                  size_t item) const {
+    const Unit& unit = *piece.unopened;
+    if (unit.opening == 0 || unit.opening > chains_.size())
+      return internal("no such chain of filters");
+    const Chain& chain = chains_[unit.opening - 1];
+    const bool in_place = lies_alike(box, to.strides, item);
+    MutableBytes into{to.at, box.span_bytes};
+    if (!in_place) {
+      scratch(1).resize(box.span_bytes);
+      into = scratch(1).span();
+    }
+    HEADRACE_TRY(undo_filters_in_part(chain.filters, chain.skipped, piece.bytes, unit.decoded_bytes,
+                                      box.first_byte, into));
+    if (!in_place) copy_box({into.data(), box.strides}, to, box.size, item);
+    return {};
   }
 
   uint64_t positions() const {
@@ -282,7 +331,11 @@ class ArraySource final : public Source {
     for (uint64_t at = 0; at < size(); at += in_block)
       blocks_.samples.push_back(static_cast<uint32_t>(std::min(in_block, size() - at)));
     blocks_.bytes = positions() * position_bytes;
-    blocks_.shared = !chains_.empty() && !d_.samples.cases;
+    for (const ArrayField& field : d_.fields)
+      for (const uint32_t v : field.variables)
+        blocks_.shared =
+            blocks_.shared || (!d_.variables[v].segments[0]->filters.empty() && !is_alone_[v]);
+    if (d_.samples.cases) blocks_.shared = false;  // each file is one sample's
   }
 
   const ArrayDescription d_;
@@ -292,6 +345,7 @@ class ArraySource final : public Source {
   Blocks blocks_;
   Hash128 fingerprint_;
   std::vector<Chain> chains_;
+  std::vector<bool> is_alone_;  // of each variable: its chunks are opened where they are used
 };
 
 }  // namespace

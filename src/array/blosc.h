@@ -12,4 +12,8 @@ namespace headrace {
 // more than fits, are kCorrupt; a build without the library says so.
 Result<size_t> unpack_blosc(Bytes frame, MutableBytes out);
 
+// Opens bytes [begin, begin + out.size()) of the `expected` that the frame holds, and no more
+// blocks of it than they lie in.  False where they are no whole elements of the frame.
+Result<bool> unpack_blosc_part(Bytes frame, uint64_t expected, uint64_t begin, MutableBytes out);
+
 }  // namespace headrace

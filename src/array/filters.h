@@ -19,6 +19,7 @@ namespace headrace {
 enum class ChunkFilter : uint8_t {
   kZlib,      // RFC 1950, HDF5's gzip and numcodecs' zlib
   kGzip,      // RFC 1952
+  kDeflate,   // RFC 1951, bare: members of npz
   kLz4Block,  // numcodecs' lz4: u32 size, one block
   kLz4Hdf5,   // HDF5 filter 32004: u64 size, u32 block size (big-endian), blocks
   kLzf,       // h5py's LZF
@@ -50,5 +51,12 @@ std::string chain_text(const FilterChain& chain);
 // `skipped`: bit i set means step i was left out for this chunk (HDF5's filter mask).
 Status undo_filters(const FilterChain& chain, uint32_t skipped, Bytes stored, uint64_t expected,
                     Buffer& out);
+
+// Undoes the chain for bytes [begin, begin + out.size()) of what comes out.  Blosc opens only the
+// blocks that hold them; the rest opens all, into `out` itself where that is all.
+Status undo_filters_in_part(const FilterChain& chain, uint32_t skipped, Bytes stored,
+                            uint64_t expected, uint64_t begin, MutableBytes out);
+// Whether a part costs less than the whole.
+bool opens_in_part(const FilterChain& chain);
 
 }  // namespace headrace

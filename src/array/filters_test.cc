@@ -24,8 +24,8 @@ constexpr uint32_t kI32 = static_cast<uint32_t>(DType::kI32);
 std::vector<FilterChain> chains() {
   std::vector<FilterChain> out;
   for (const ChunkFilter f :
-       {ChunkFilter::kZlib, ChunkFilter::kGzip, ChunkFilter::kLz4Block, ChunkFilter::kLz4Hdf5,
-        ChunkFilter::kLzf, ChunkFilter::kZstd, ChunkFilter::kBlosc}) {
+       {ChunkFilter::kZlib, ChunkFilter::kGzip, ChunkFilter::kDeflate, ChunkFilter::kLz4Block,
+        ChunkFilter::kLz4Hdf5, ChunkFilter::kLzf, ChunkFilter::kZstd, ChunkFilter::kBlosc}) {
     out.push_back({{f}});
     out.push_back({{ChunkFilter::kShuffle, 4}, {f}});
     out.push_back({{ChunkFilter::kShuffle, 8}, {f}, {ChunkFilter::kFletcher32}});
@@ -134,6 +134,27 @@ TEST(filters, chains_that_cannot_be_undone_are_refused) {
             Code::kUnsupported);
   EXPECT_EQ(chunk_filter_named("zstd"), ChunkFilter::kZstd);
   EXPECT_EQ(chunk_filter_named("brotli"), std::nullopt);
+}
+
+TEST(filters, PartsAreThePartsOfTheWhole) {
+  for (const FilterChain& chain : chains()) {
+    for (const size_t n : {size_t{16}, size_t{4096}, size_t{600'000}}) {
+      const ByteList data = some_bytes(n, n);
+      const ByteList stored = apply_filters(chain, 0, data);
+      Rng rng{Key(n)};
+      for (int i = 0; i < 8; ++i) {
+        const size_t begin = i == 0 ? 0 : rng.below(n);
+        ByteList part(i == 1 ? n - begin : rng.below(n - begin + 1));
+        const Status status = undo_filters_in_part(chain, 0, stored, n, begin, part);
+        ASSERT_TRUE(status.ok()) << chain_text(chain) << status.text();
+        EXPECT_TRUE(
+            std::equal(part.begin(), part.end(), data.begin() + static_cast<std::ptrdiff_t>(begin)))
+            << chain_text(chain) << " at " << begin;
+      }
+      ByteList beyond(9);
+      EXPECT_FALSE(undo_filters_in_part(chain, 0, stored, n, n - 8, beyond).ok());
+    }
+  }
 }
 
 }  // namespace

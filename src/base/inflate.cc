@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/inflate.h"
 
-#include "base/have.h"
-
 #include <fmt/format.h>
 
 #include <array>
 #include <memory>
 
 #include "base/have.h"
+#include "base/zlib.h"
 
 #if HEADRACE_HAVE_LIBDEFLATE
 #include <libdeflate.h>
@@ -40,8 +39,13 @@ uint32_t crc32(Bytes data, uint32_t seed) {
 Status inflate_raw(Bytes in, uint64_t expected, Buffer& out, uint64_t* used) {
   if (expected / kMaxInflation > in.size())
     return corrupt(fmt::format("{} deflated bytes cannot become {}", in.size(), expected));
-  if (decompressor() == nullptr) return exhausted("no memory for a decompressor");
   out.resize(expected);
+  return inflate_raw(in, out.span(), used);
+}
+
+Status inflate_raw(Bytes in, MutableBytes out, uint64_t* used) {
+  const uint64_t expected = out.size();
+  if (decompressor() == nullptr) return exhausted("no memory for a decompressor");
   std::byte nothing{};  // libdeflate wants an address even for no bytes
   size_t taken = 0;
   size_t made = 0;
@@ -57,9 +61,33 @@ Status inflate_raw(Bytes in, uint64_t expected, Buffer& out, uint64_t* used) {
   return {};
 }
 
+namespace {
+
+// False where zlib is to have a second look: several members, or damage that it describes better.
+bool inflate_quickly(Bytes in, MutableBytes out) {
+  if (decompressor() == nullptr || in.size() < 2) return false;
+  std::byte nothing{};
+  std::byte* to = out.empty() ? &nothing : out.data();
+  const bool gzip = in[0] == std::byte{0x1f} && in[1] == std::byte{0x8b};
+  size_t taken = 0;
+  size_t made = 0;
+  const libdeflate_result result =
+      gzip ? libdeflate_gzip_decompress_ex(decompressor(), in.data(), in.size(), to, out.size(),
+                                           &taken, &made)
+           : libdeflate_zlib_decompress_ex(decompressor(), in.data(), in.size(), to, out.size(),
+                                           &taken, &made);
+  return result == LIBDEFLATE_SUCCESS && made == out.size() && (!gzip || taken == in.size());
+}
+
+}  // namespace
+
 #else
 
 namespace {
+
+bool inflate_quickly(Bytes, MutableBytes) {
+  return false;
+}
 
 constexpr std::array<uint32_t, 256> kTable = [] {
   std::array<uint32_t, 256> table{};
@@ -79,12 +107,24 @@ uint32_t crc32(Bytes data, uint32_t seed) {
   return ~v;
 }
 
-Status inflate_raw(Bytes, uint64_t, Buffer&, uint64_t*) {
+Status inflate_raw(Bytes in, uint64_t, Buffer&, uint64_t*) {
+  return inflate_raw(in, {});
+}
+
+Status inflate_raw(Bytes, MutableBytes, uint64_t*) {
   return unsupported(
       "deflated bytes, and this build has no libdeflate; on Debian and Ubuntu: apt-get install "
       "libdeflate-dev, then build headrace again");
 }
 
 #endif
+
+Status inflate_whole(Bytes in, MutableBytes out) {
+  if (inflate_quickly(in, out)) return {};
+  HEADRACE_ASSIGN(const size_t made, unpack_zlib(in, out));
+  if (made != out.size())
+    return corrupt(fmt::format("deflated bytes that give {} instead of {}", made, out.size()));
+  return {};
+}
 
 }  // namespace headrace

@@ -47,6 +47,10 @@ class ArrayDecoder final : public Decoder {
   ArrayDecoder(ArrayPlan plan, TensorSpec output)
       : plan_(std::move(plan)), output_(std::move(output)) {}
   const TensorSpec& output() const override { return output_; }
+  bool keeps_elements() const override {
+    return !plan_.stored.is_npy && plan_.stored.dtype == output_.dtype && plan_.mean.empty() &&
+           plan_.flips.empty() && output_.is_fixed();
+  }
 
   Status run(Bytes value, Key draws, Slot& out) const override {
     Opened opened;
