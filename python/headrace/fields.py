@@ -493,6 +493,36 @@ def array(
     return out
 
 
+class ColumnsField(ArrayField):
+    """Columns of numbers, side by side."""
+
+    columns: list[str]
+    dtype: str
+    missing: str | float
+
+
+def columns(names: Sequence[str], *, dtype: str = "f32", missing: str | float = "error") -> ColumnsField:
+    """Columns of a table (CSV, Parquet, Arrow), side by side: [n, len(names)] in a batch.
+
+    ``dtype``: "f32", "f64" or an integer, which holds every number exactly or the sample is bad; ``normalize`` and
+    ``cast`` follow as for ``hr.array``. ``missing``: what a null or an empty cell is. "error": bad data that names
+    column and sample; a number: that number; "nan"; "drop": rows without a value in one of the columns are left out of
+    the data set, so that ``len`` and batches do not count them. A NaN that is stored is a number, and stays.
+    """
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):
+        raise UsageError(f"columns takes a list of names of columns, not {names!r}")
+    number = isinstance(missing, (int, float)) and not isinstance(missing, bool)
+    if not number and missing not in ("error", "nan", "drop"):
+        raise UsageError(f'missing is "error", "nan", "drop" or a number, not {missing!r}')
+    if not isinstance(dtype, str):
+        raise UsageError(f"dtype is a name like 'f32', not {dtype!r}")
+    if missing == "nan" and dtype[:1] in "iu":
+        raise UsageError(f'missing="nan" goes with "f32" or "f64"; {dtype} has no NaN')
+    out = ColumnsField("array", ",".join(names))
+    out.columns, out.missing, out.dtype, out.finish = list(names), missing, dtype, "array"
+    return out
+
+
 def tokens(field: str, *, dtype: str | None = None, shape: int | Sequence[int] | None = None, many: bool = False) -> ArrayField:
     """Tokens: an array with one axis, of any length; ``dtype`` and ``shape`` as for ``hr.array``.
 

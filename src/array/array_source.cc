@@ -334,8 +334,8 @@ class ArraySource final : public Source {
     for (const ArrayField& field : d_.fields)
       for (const uint32_t v : field.variables)
         blocks_.shared =
-            blocks_.shared || (!d_.variables[v].segments[0]->filters.empty() && !is_alone_[v]);
-    if (d_.samples.cases) blocks_.shared = false;  // each file is one sample's
+            blocks_.shared ||
+            (!d_.samples.cases && !d_.variables[v].segments[0]->filters.empty() && !is_alone_[v]);
   }
 
   const ArrayDescription d_;
