@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _core
-from .arrays_model import Stored, listed
+from .arrays_model import Stored
 from .errors import UsageError
 
 #: What ``along`` says where a sample is no position along an axis.
@@ -87,11 +87,3 @@ def label_places(d: Any, name: str, axes: int) -> Any:
             del _labels[next(iter(_labels))]
         _labels[tuple(key)] = _core.find_labels(d.filled(), number, axes)
     return _labels[tuple(key)]
-
-
-def check_foreground(name: str, cube: Any, patch: Sequence[int]) -> None:
-    stored = cube.variable(name)
-    if not patch:
-        raise UsageError(f"foreground={name!r} goes with patch=(…)")
-    if stored.kind != "array" or stored.values is not None or stored.packed:
-        raise UsageError(f"foreground={name!r} is no array of whole numbers; there are {listed(cube.files[0])}")
