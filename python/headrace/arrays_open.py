@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .arrays_model import Stored, held_if_small, listed, npy_arrays
+from .arrays_model import Stored, held_if_small, is_npy_folder, listed, npy_arrays, npy_folder
 from .arrays_netcdf import netcdf_arrays, sniff
 from .arrays_volumes import CASES, asks_for_cases, label_places, read_cases
 from .errors import Unsupported, UsageError
@@ -39,7 +39,7 @@ def _kind(url: str) -> str:
     if os.path.isdir(path):
         from .arrays_zarr import is_zarr
 
-        return "zarr" if is_zarr(path) else ""
+        return "zarr" if is_zarr(path) else "npy" if is_npy_folder(path) else ""
     return sniff(path) if "." not in os.path.basename(path) else ""
 
 
@@ -69,6 +69,8 @@ def read_arrays(path: str, group: str) -> list[Stored]:
         from .errors import NotFound
 
         raise NotFound(f"there is no {path}")
+    if os.path.exists(os.path.join(path, "headrace.unfinished")):
+        raise UsageError(f"{path} is an unfinished pack: the same `headrace pack` again goes on with it")
     if kind == "hdf5":
         from .arrays_hdf5 import hdf5_arrays
 
@@ -76,7 +78,7 @@ def read_arrays(path: str, group: str) -> list[Stored]:
     if kind == "netcdf":
         return netcdf_arrays(path, group)
     if kind == "npy":
-        return npy_arrays(path)
+        return npy_folder(path) if os.path.isdir(path) else npy_arrays(path)
     if kind == "npz":
         from .arrays_npz import npz_arrays
 

@@ -169,15 +169,16 @@ class Stacked final : public Source {
     const size_t below = base_->schema().size();
     return field < below ? base_->assembles(field) : members_[field - below][0].is_assembled;
   }
-  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const Bytes> pieces,
-                  std::vector<std::byte>& value) const override {
+  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
+                  ValueRoom& value) const override {
     const size_t below = base_->schema().size();
     if (field < below) return base_->assemble(sample, field, draws, pieces, value);
     const ColumnStack& stack = stacks_[field - below];
     const std::vector<Member>& members = members_[field - below];
     const size_t item = size_of(stack.dtype);
-    value.resize(item * members.size());
+    HEADRACE_ASSIGN(const MutableBytes out, value.room(item * members.size()));
     std::vector<std::byte> one;
+    KeptRoom room(one);
     Request request;
     size_t at = 0;
     for (size_t m = 0; m < members.size(); ++m) {
@@ -186,9 +187,9 @@ class Stacked final : public Source {
       HEADRACE_TRY(base_->needs(sample, wanted, draws, false, request));
       if (request.pieces.size() > pieces.size() - at) return internal("pieces of another sample");
       HEADRACE_TRY(base_->assemble(sample, members[m].field, draws,
-                                   pieces.subspan(at, request.pieces.size()), one));
+                                   pieces.subspan(at, request.pieces.size()), room));
       at += request.pieces.size();
-      const MutableBytes to = MutableBytes(value).subspan(m * item, item);
+      const MutableBytes to = out.subspan(m * item, item);
       if (one.size() != size_of(members[m].stored)) return internal("a column of another size");
       if (!convert(members[m].stored, one, stack.dtype, to))
         return no_such_number(sample, stack, m, number_text(members[m].stored, one));
