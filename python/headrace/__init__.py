@@ -19,6 +19,7 @@ from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .looking import to_xarray
 from .mix import Mix, cutmix, mixup
+from .statistics import stats
 from .tools import build_index, doctor, formats, image_size, pack
 
 __version__ = "0.1.0"
@@ -59,6 +60,7 @@ __all__ = [
     "pack",
     "points",
     "scalar",
+    "stats",
     "text",
     "to_xarray",
     "tokens",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ WHOLE_FILE = (1 << 64) - 1
 MOST_CHUNKS = 1 << 27
 
 
+#: Bytes of an array that are kept in memory, where a sample takes no more than the second number of them.
+MOST_HELD = 32 << 20
+MOST_HELD_A_SAMPLE = 64
 #: Attributes by which formats keep their own accounts.
 _INNER = ("_", "DIMENSION_", "REFERENCE_LIST", "CLASS", "NAME", "scale_factor", "add_offset", "missing_value")
 
@@ -102,6 +105,24 @@ class Stored:
             return
         self.packed, self.missing = True, missing
         self.scale, self.offset = (1.0 if scale is None else scale), (0.0 if offset is None else offset)
+
+
+def held_if_small(stored: Stored, along: int | None) -> Stored:
+    """Numbers of which a sample takes a few bytes (labels): all of them read now, and not one by one later."""
+    plain = stored.dtype and stored.values is None and stored.reader is None and not stored.record and not stored.literal
+    if along is None or not plain or stored.filters or stored.chunk != stored.shape or len(stored.places) != 1:
+        return stored
+    _, _, offset, size = (int(n) for n in stored.places[0])
+    wanted = math.prod(stored.shape) * (int(stored.dtype.lstrip("uifb")) // 8)
+    if not 0 < wanted <= min(size, MOST_HELD) or size == WHOLE_FILE or wanted > MOST_HELD_A_SAMPLE * stored.shape[along]:
+        return stored
+    try:
+        with open(stored.files[0], "rb") as f:
+            f.seek(offset)
+            literal = f.read(wanted)
+    except OSError:
+        return stored  # whoever reads a sample says what is wrong
+    return replace(stored, literal=literal) if len(literal) == wanted else stored
 
 
 def number_type(dtype: Any) -> str:

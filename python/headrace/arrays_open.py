@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .arrays_model import Stored, listed, npy_arrays
+from .arrays_model import Stored, held_if_small, listed, npy_arrays
 from .arrays_netcdf import netcdf_arrays, sniff
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, ColumnsField, Field
@@ -160,7 +160,7 @@ class Description:
         numbers = []
         for segment in segments:
             numbers.append(len(self.arrays))
-            self.arrays.append(segment.described(len(self.files)))
+            self.arrays.append(held_if_small(segment, axis).described(len(self.files)))
             self.files += segment.files
             if segment.reader is not None:
                 self.readers[segment.files[0]] = segment.reader
@@ -183,6 +183,11 @@ class Description:
             raise UsageError(f"no variable that is asked for has the axis '{self.along}' that samples run along")
         return next(iter(lengths.values()))
 
+    def filled(self, **samples: Any) -> dict[str, Any]:
+        """For the engine; ``samples``: which there are."""
+        gathered = {"files": self.files, "arrays": self.arrays, "variables": self.variables, "fields": self.fields}
+        return gathered | {"starts": None, "end": 0, "stride": 1, "tiled": False, "readers": self.readers or None} | samples
+
     def open(self, reach: int, stride: int, tiled: bool, notices: list[str]) -> _core.Source:
         total = self.length()
         cut = self.cube.cuts.get(self.along)
@@ -196,21 +201,8 @@ class Description:
             starts = list(range(cut[0], cut[0] + total - reach + 1, stride))
         if reach > total:
             raise UsageError(f"a sample takes {reach} steps (window and horizon) and '{self.along}' has {total}")
-        return _core.open_arrays(
-            {
-                "files": self.files,
-                "arrays": self.arrays,
-                "variables": self.variables,
-                "fields": self.fields,
-                "starts": starts,
-                "end": total - reach + 1,
-                "stride": stride,
-                "tiled": tiled,
-                "format": self.cube.kind,
-                "notices": notices + self.slow,
-                "readers": self.readers or None,
-            }
-        )
+        filled = self.filled(starts=starts or None, end=total - reach + 1, stride=stride, tiled=tiled)
+        return _core.open_arrays({**filled, "format": self.cube.kind, "notices": notices + self.slow})
 
 
 def values_of(cube: Cube, stored: Stored, choice: Sequence[list[int]] | None = None, parts: Sequence[Stored] = ()) -> Any:
@@ -340,13 +332,13 @@ def open_arrays(
         if window and along not in stored.dims:
             raise UsageError(f"field '{name}': '{stored.name}' has no axis '{along}' for a window; it has {listed(stored.dims)}")
         d.fields.append({"name": name, "variables": numbers, "from": 0, "count": window, "axes": axes, "kind": kind})
-        given[name] = f._with(field=name)
+        given[name] = _normalised(f, name, d, window)._with(field=name)
         if horizon:
             target = f"{name}_target"
             if target in fields:
                 raise UsageError(f"field '{name}' with a horizon gives '{target}', and a field of that name is asked for")
             d.fields.append({"name": target, "variables": numbers, "from": max(1, window), "count": horizon, "axes": axes})
-            given[target] = f._with(field=target)
+            given[target] = _normalised(f, target, d, horizon)._with(field=target)
         reach = max(reach, max(1, window) + horizon)
     return d.open(reach, _shared(wanted, "stride", 1), bool(_shared(wanted, "tiled", False)), []), given
 
@@ -364,6 +356,19 @@ def _add_column(d: Description, name: str, column: str, taken: Container[str]) -
     if all(f["name"] != inner for f in d.fields):
         d.fields.append({"name": inner, "variables": [number], "from": 0, "count": 0, "axes": [([], 0, False)], "kind": "array"})
     return inner
+
+
+def _normalised(field: Field, name: str, d: Description, count: int) -> Field:
+    """The field that was added last, with numbers in place of statistics."""
+    from .statistics import settled
+
+    axes = d.fields[-1]["axes"]
+    variables = [d.variables[n] for n in d.fields[-1]["variables"]]
+    dims, first = variables[0]["dims"], d.arrays[variables[0]["segments"][0]]["shape"]
+    extents = [patch or len(indexes) or n for (indexes, patch, _), n in zip(axes, first)]
+    if variables[0]["along"] is not None:
+        extents[variables[0]["along"]] = max(1, count)
+    return settled(field, name, [v["name"] for v in variables], dims, axes, extents)
 
 
 def _kind_of(name: str, f: Field, stored: Stored) -> str:
@@ -384,7 +389,7 @@ def _first_axis(cube: Cube, fields: Mapping[str, Field]) -> str:
     for f in fields.values():
         names = f.columns if isinstance(f, ColumnsField) else f.variables if isinstance(f, ArrayField) else [f.field]
         stored = cube.variable(names[0])
-        if stored.dims:
+        if len(stored.dims) > stored.inner:
             return stored.dims[0]
     raise UsageError("the variables have no axis that samples could run along")
 

@@ -122,6 +122,10 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
             raise UsageError(f"fields: the name of an output is a text, not {name!r}")
         if not isinstance(field, Field):
             raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
+        if any("stats" in params for _, params in field.steps):  # of a view, or no file of arrays: one number each
+            from .statistics import settled
+
+            field = settled(field, name, [field.field], (), (), ())
         spec: dict[str, Any] = {
             "output": name,
             "field": field.field,
@@ -250,6 +254,11 @@ class Dataset(Views):
     def schema(self) -> list[tuple[str, str]]:
         """The fields of the data: (name, kind)."""
         return [(name, kind) for name, kind, _ in self._source.schema]
+
+    @property
+    def notices(self) -> list[str]:
+        """What was said when it was opened: what was left out, what is read slowly and why."""
+        return list(self._source.notices)
 
     @property
     def fingerprint(self) -> str:

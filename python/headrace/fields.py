@@ -8,6 +8,8 @@ data set is made, before any data moves.
 from __future__ import annotations
 
 import copy
+import json
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +19,19 @@ from .errors import UsageError
 IMAGENET: tuple[tuple[float, ...], tuple[float, ...]] = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 Self = TypeVar("Self", bound="Field")
+
+
+class Stats(dict[str, dict[str, Any]]):
+    """Statistics of variables, as ``hr.stats`` gives them."""
+
+    def __repr__(self) -> str:
+        return f"<statistics of {', '.join(self)}>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As JSON, for ``normalize(path)``."""
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(self, f, indent=1)
+            f.write("\n")
 
 
 class Field:
@@ -92,8 +107,15 @@ class ArrayField(Field):
         self.variables = [field]  # of a file of arrays
         self.windows: dict[str, Any] = {}  # what a sample takes of them
 
-    def normalize(self, mean: float | Sequence[float], std: float | Sequence[float]) -> ArrayField:
-        """``(value - mean) / std`` as f32. One number each, or one for each of the last axis."""
+    def normalize(self, mean: Any, std: float | Sequence[float] | None = None) -> ArrayField:
+        """``(value - mean) / std`` as f32. One number each, or one for each of the last axis.
+
+        Or ``normalize(stats)``: what ``hr.stats`` gives, or the path of the JSON that ``headrace stats --json`` writes;
+        each variable by its own, and each level where they are kept apart (``per="level"``)."""
+        if std is None:
+            from .statistics import load
+
+            return self._step("normalize", stats=load(mean))
         return self._step("normalize", mean=mean, std=std)
 
     def cast(self, dtype: str) -> ArrayField:

@@ -28,18 +28,21 @@ class ArraySource final : public Source {
         return s.with(fmt::format("field '{}'", field.name));
       schema_.push_back(schema_of(d_, field));
     }
+    HEADRACE_TRY(check_cases(d_));
     HEADRACE_ASSIGN(tiles_, count_tiles(d_));
     HEADRACE_TRY(check_positions(d_));
+    HEADRACE_TRY(check_table(d_));
     find_chains();
     is_alone_ = find_lonely(d_, tile_count(), *store_);
     cut_blocks();
+    fingerprint_ = fingerprint_of(d_, sizes_of_files());
     return {};
   }
 
   const Schema& schema() const override { return schema_; }
   uint64_t size() const override { return positions() * tile_count(); }
   const Blocks& blocks() const override { return blocks_; }
-  Hash128 fingerprint() const override { return fingerprint_of(d_); }
+  Hash128 fingerprint() const override { return fingerprint_; }
 
   Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
                Request& out) const override {
@@ -72,7 +75,8 @@ class ArraySource final : public Source {
   Status assemble(uint64_t sample, uint32_t f, Key draws, std::span<const PieceBytes> pieces,
                   ValueRoom& value) const override {
     const ArrayField& field = d_.fields[f];
-    const Array& like = lead_of(field);
+    const int64_t at = position(sample / tile_count());
+    const Array& like = array_at(d_, field.variables[0], at);
     const size_t item = size_of(like.dtype);
     if (like.values) {
       const Bytes stored = pieces[0].bytes;
@@ -104,7 +108,7 @@ class ArraySource final : public Source {
     if (!like.packed) return {};
     // Each variable has its own scale.
     for (size_t v = 0; v < count; ++v)
-      unpack_numbers(*d_.variables[field.variables[v]].segments[0], raw.subspan(v * one, one),
+      unpack_numbers(array_at(d_, field.variables[v], at), raw.subspan(v * one, one),
                      out.subspan(v * unpacked, unpacked));
     return {};
   }
@@ -123,8 +127,9 @@ class ArraySource final : public Source {
   std::string key(uint64_t sample) const override {
     if (sample >= size()) return {};
     const int64_t at = position(sample / tile_count());
-    return tile_count() == 1 ? fmt::format("{}", at)
-                             : fmt::format("{}/{}", at, sample % tile_count());
+    const std::string name =
+        d_.samples.cases ? d_.samples.names[static_cast<size_t>(at)] : fmt::format("{}", at);
+    return tile_count() == 1 ? name : fmt::format("{}/{}", name, sample % tile_count());
   }
 
  private:
@@ -236,7 +241,8 @@ class ArraySource final : public Source {
   void boxes_of(uint64_t sample, const ArrayField& field, Key draws,
                 const std::function<void(const ArrayBox&)>& visit) const {
     const uint64_t tiles = tile_count();
-    visit_boxes(d_, field, position(sample / tiles), tiles_, sample % tiles, draws, visit);
+    const Spot spot{sample / tiles, position(sample / tiles), sample % tiles};
+    visit_boxes(d_, field, spot, tiles_, draws, visit);
   }
 
   // Only chunks that open as a whole are looked for: fields share them.
@@ -277,6 +283,27 @@ class ArraySource final : public Source {
       }
   }
 
+  // Of files that hold more than a chunk: small files that are one are too many to ask for.
+  std::vector<uint64_t> sizes_of_files() const {
+    std::vector<bool> is_wanted(d_.files.size(), false);
+    for (const Variable& variable : d_.variables)
+      for (const auto& array : variable.segments)
+        for (const ChunkPlace& place : array->places)
+          if (place.stored != 0 && place.stored != kWholeFile) is_wanted[place.file] = true;
+    std::map<std::string, uint64_t> known;
+    std::vector<uint64_t> out(d_.files.size(), 0);
+    for (size_t f = 0; f < out.size(); ++f) {
+      if (!is_wanted[f]) continue;
+      const auto [it, is_new] = known.emplace(d_.files[f], 0);
+      if (is_new) {
+        const Result<FileInfo> info = store_->stat(d_.files[f]);
+        if (info.ok()) it->second = info.value().bytes;
+      }
+      out[f] = it->second;
+    }
+    return out;
+  }
+
   // Blocks end where chunks end along the axis, so that a pool opens each chunk once.
   void cut_blocks() {
     uint64_t bytes = 0;  // that one more position brings
@@ -307,7 +334,7 @@ class ArraySource final : public Source {
     for (const ArrayField& field : d_.fields)
       for (const uint32_t v : field.variables)
         blocks_.shared =
-            blocks_.shared || (!d_.variables[v].segments[0]->filters.empty() && !is_alone_[v]);
+            blocks_.shared || (!d_.samples.cases && !d_.variables[v].segments[0]->filters.empty() && !is_alone_[v]);
   }
 
   const ArrayDescription d_;
@@ -315,6 +342,7 @@ class ArraySource final : public Source {
   Schema schema_;
   Extents tiles_;  // how many patches stand side by side on each patched axis; empty: one
   Blocks blocks_;
+  Hash128 fingerprint_;
   std::vector<Chain> chains_;
   std::vector<bool> is_alone_;  // of each variable: its chunks are opened where they are used
 };
