@@ -85,8 +85,10 @@ def open_data(
         return with_columns(open_source(urls, index, root, in_memory), fields)
     else:
         source, fields = open_arrays(urls, fields)
-    if in_memory or index is not None or root is not None:
-        raise Unsupported("in_memory, index and root are not there for files of arrays")
+    if index is not None or root is not None:
+        raise Unsupported("index and root are not there for files of arrays")
+    if in_memory:
+        source = _core.hold(source)
     for notice in source.notices:
         tell_once(notice)
     return with_columns(source, fields)

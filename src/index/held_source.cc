@@ -23,8 +23,8 @@ class ReadThrough final : public Source {
     return source_->open_unit(unit, stored, decoded);
   }
   bool assembles(uint32_t field) const override { return source_->assembles(field); }
-  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const Bytes> pieces,
-                  std::vector<std::byte>& value) const override {
+  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
+                  ValueRoom& value) const override {
     return source_->assemble(sample, field, draws, pieces, value);
   }
   const Store& store() const override { return *store_; }
