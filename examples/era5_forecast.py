@@ -72,13 +72,6 @@ def write(folder: pathlib.Path) -> dict[str, str]:
     return {"Zarr": str(folder / "cube.zarr"), "NetCDF": str(folder / "cube-{0..1}.nc"), "HDF5": str(folder / "cube.h5")}
 
 
-def mean_and_std(url: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of each variable, [3, 1, 1, 1]: over one pass of single steps."""
-    with hr.Loader(url, STEPS, {"x": hr.array(NAMES)}, shuffle=False) as loader:
-        x = torch.cat([batch["x"] for batch in loader]).double()
-    return tuple(s.float()[:, None, None, None] for s in (x.mean((0, 2, 3)), x.std((0, 2, 3))))  # type: ignore[return-value]
-
-
 class Forecaster(torch.nn.Module):
     """The next step is the last one and a change; padding goes around in longitude and repeats the poles' rows."""
 
@@ -95,15 +88,14 @@ class Forecaster(torch.nn.Module):
         return x[:, :, -1] + self.second(around(torch.relu(self.first(around(x.flatten(1, 2))))))
 
 
-def make_loader(url: str) -> hr.Loader:
-    fields = {"x": hr.array(NAMES, along="time", window=WINDOW, horizon=1), "key": hr.key()}
+def make_loader(url: str, stats: dict[str, Any]) -> hr.Loader:
+    fields = {"x": hr.array(NAMES, along="time", window=WINDOW, horizon=1).normalize(stats), "key": hr.key()}
     return hr.Loader(url, BATCH, fields, seed=3)
 
 
-def train(url: str, epochs: int = 4) -> tuple[list[float], list[Any]]:
+def train(url: str, stats: dict[str, Any], epochs: int = 4) -> tuple[list[float], list[Any]]:
     """The losses, and what came in which batch; a checkpoint goes through JSON in the middle of the second epoch."""
     torch.manual_seed(0)
-    mean, std = mean_and_std(url)
     model = Forecaster()
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     losses: list[float] = []
@@ -112,8 +104,7 @@ def train(url: str, epochs: int = 4) -> tuple[list[float], list[Any]]:
     def go_on(loader: hr.Loader, until: int | None) -> str | None:
         for epoch, batches in loader.epochs(epochs):
             for n, batch in enumerate(batches, 1):
-                x, target = (batch["x"] - mean) / std, ((batch["x_target"] - mean) / std)[:, :, 0]
-                loss = torch.nn.functional.mse_loss(model(x), target)
+                loss = torch.nn.functional.mse_loss(model(batch["x"]), batch["x_target"][:, :, 0])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -123,10 +114,10 @@ def train(url: str, epochs: int = 4) -> tuple[list[float], list[Any]]:
                     return json.dumps(loader.state_dict())
         return None
 
-    with make_loader(url) as loader:
+    with make_loader(url, stats) as loader:
         checkpoint = go_on(loader, STOP_AFTER)
     assert checkpoint is not None
-    with make_loader(url) as loader:
+    with make_loader(url, stats) as loader:
         loader.load_state_dict(json.loads(checkpoint))
         go_on(loader, None)
     return losses, seen
@@ -135,13 +126,16 @@ def train(url: str, epochs: int = 4) -> tuple[list[float], list[Any]]:
 def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as temporary:
-        results = {}
-        for name, url in write(pathlib.Path(temporary)).items():
-            losses, seen = train(url)
+        results, urls = {}, write(pathlib.Path(temporary))
+        stats = hr.stats(urls["Zarr"], NAMES)
+        for name, url in urls.items():
+            for variable, numbers in hr.stats(url, NAMES).items():  # of other chunks, summed in another order
+                assert np.isclose(numbers["mean"], stats[variable]["mean"]) and np.isclose(numbers["std"], stats[variable]["std"])
+            losses, seen = train(url, stats)
             results[name] = losses, seen
             print(f"{name:7} {len(losses)} steps, loss {np.mean(losses[:5]):.3f} at first, {np.mean(losses[-5:]):.4f} at the end")
             assert np.mean(losses[-5:]) < 0.1 * np.mean(losses[:5])
-            with make_loader(url) as straight:  # not stopped
+            with make_loader(url, stats) as straight:  # not stopped
                 whole = [(epoch, list(batch["key"])) for epoch, batches in straight.epochs(4) for batch in batches]
             assert whole == seen
         assert results["Zarr"] == results["NetCDF"] == results["HDF5"]
