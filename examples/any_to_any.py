@@ -36,7 +36,7 @@ def main() -> None:
         print(f"{'pictures':10} {sum(len(jpeg) for jpeg, _ in want):8}  {list(source[0])}")
         held = []
         for known in hr.formats():
-            if not known["write"]:
+            if not known["write"] or known["holds"] == "arrays":
                 continue
             name, packed = known["name"], folder / known["name"]
             try:

@@ -21,7 +21,7 @@ NO_PICTURES = {"megatron": "holds tokens alone"}
 READ_ONLY = {"files": "is where the data come from"}
 KEEP_KEYS = {"tar", "tfrecord"}  # at least; where others do it is checked too
 
-FORMATS = {f["name"]: f for f in hr.formats()}
+FORMATS = {f["name"]: f for f in hr.formats() if f["holds"] == "records"}
 WRITABLE = [name for name, f in FORMATS.items() if f["write"] and name not in NO_PICTURES]
 
 Sample = tuple[bytes, Any, Any]  # picture, label, caption

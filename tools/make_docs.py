@@ -37,10 +37,15 @@ def formats() -> str:
         "|---|---|---|---|---|---|",
     ]
     mark = {True: "✓", False: "–"}
-    for f in hr.formats():
+    for f in (f for f in hr.formats() if f["holds"] == "records"):
         notices = "✓" if f["checksum"] else "lengths and names" if f["lengths"] else "–"
         lines.append(f"| {f['name']} | {mark[f['read']]} | {mark[f['write']]} | {notices} | {mark[f['end']]} | {f['doc']} |")
     lines += ["", "What becomes of records, labels and keys: [record_formats.md](record_formats.md)."]
+    lines += ["", "Files of arrays, read by windows and patches ([arrays.md](arrays.md)):", ""]
+    lines += ["| format | read | write | names | what |", "|---|---|---|---|---|"]
+    for f in (f for f in hr.formats() if f["holds"] == "arrays"):
+        names = " ".join(f"`{s}`" for s in f["suffixes"])
+        lines.append(f"| {f['name']} | {mark[f['read']]} | {mark[f['write']]} | {names} | {f['doc']} |")
     lines += ["", "Pictures, by their bytes and never by their names; `docs/odd_files.md` says what becomes of odd ones:", ""]
     lines += ["| picture | decoded | encoded | by | what |", "|---|---|---|---|---|"]
     for name, doc, library, encodes in hr._core.image_codecs():

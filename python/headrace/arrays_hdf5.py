@@ -13,7 +13,7 @@ import numpy as np
 
 from .arrays_h5py import H5pyReader
 from .arrays_hdf5_types import Column, Types
-from .arrays_model import Stored, choose_group, grid_of, is_big, no_places, number_type, one_place
+from .arrays_model import Stored, choose_group, grid_of, is_big, no_places, number_type, one_place, plain_attributes
 from .errors import DataError, NotFound, Unsupported
 
 _FILTERS = {1: "zlib", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32004: "lz4-hdf5", 32015: "zstd"}
@@ -265,3 +265,10 @@ def _chunk_table(dataset: Any, out: Stored) -> None:
         for i in range(dataset.id.get_num_chunks()):
             note(dataset.id.get_chunk_info(i))
     out.places = places
+
+
+def hdf5_attributes(path: str, group: str) -> dict[str, Any]:
+    """Of the group (or the file) itself."""
+    with _h5py().File(path, "r") as file:
+        where = file.get(group or "/")
+        return plain_attributes(where.attrs) if isinstance(where, _h5py().Group) else {}

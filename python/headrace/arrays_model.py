@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,8 +23,6 @@ MOST_CHUNKS = 1 << 27
 #: Bytes of an array that are kept in memory, where a sample takes no more than the second number of them.
 MOST_HELD = 32 << 20
 MOST_HELD_A_SAMPLE = 64
-#: Attributes by which formats keep their own accounts.
-_INNER = ("_", "DIMENSION_", "REFERENCE_LIST", "CLASS", "NAME", "scale_factor", "add_offset", "missing_value")
 
 
 @dataclass
@@ -45,8 +45,9 @@ class Stored:
     offset: float = 0.0
     missing: float | None = None
     packed: bool = False
-    attributes: dict[str, Any] = field(default_factory=dict)
     why: str = ""
+    #: What the file says of it beside its elements, for those who write it again.
+    attributes: dict[str, Any] = field(default_factory=dict)
     #: "array": numbers; "bytes" or "text".
     kind: str = "array"
     #: Of members of records: (bytes of a record, where in it, how many of the last axes lie in it).
@@ -78,11 +79,14 @@ class Stored:
             out["values"] = {**self.values, "file": first_file}
             if "references" in self.values:
                 out["values"]["references"] = self.values["references"].described(first_file)
+            if "flat" in self.values:
+                flat, offsets = self.values["flat"], self.values["offsets"]
+                out["values"] = {"flat": flat.described(first_file), "offsets": offsets.described(first_file + len(flat.files))}
         return {**out, "shape": list(self.shape), "chunk": list(self.chunk), "places": places, "missing": self.missing}
 
     def unpack_by(self, attributes: Mapping[str, Any]) -> None:
         """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers; the others are kept for who looks."""
-        self.attributes = {str(k): attributes[k] for k in attributes if not str(k).startswith(_INNER)}
+        self.attributes = plain_attributes(attributes)
 
         def number(*names: str) -> float | None:
             for name in names:
@@ -123,6 +127,29 @@ def held_if_small(stored: Stored, along: int | None) -> Stored:
     except OSError:
         return stored  # whoever reads a sample says what is wrong
     return replace(stored, literal=literal) if len(literal) == wanted else stored
+
+
+#: How HDF5, NetCDF-4 and xarray keep the names of axes.
+_OF_AXES = ("DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "CLASS", "NAME", "_ARRAY_DIMENSIONS")
+
+
+def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are numbers and texts, and no part of how the file is built."""
+    out = {}
+    for name in attributes:
+        if name in _OF_AXES or name.startswith(("_Netcdf4", "_nc3", "_NCProperties")):
+            continue
+        try:
+            value = attributes[name]
+        except (OSError, TypeError, ValueError, KeyError):  # of a type that h5py has no words for
+            continue
+        if isinstance(value, np.ndarray) and value.shape == (1,) and value.dtype.kind in "biuf":
+            value = value[0]  # NetCDF's numbers are lists of one
+        if isinstance(value, (str, bytes, bool, int, float, list)) or (
+            isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufSU"
+        ):
+            out[name] = value
+    return out
 
 
 def number_type(dtype: Any) -> str:
@@ -185,3 +212,26 @@ def npy_arrays(path: str) -> list[Stored]:
     out.big_endian, out.fortran, out.files = d["big_endian"], d["fortran"], [path]
     out.places = one_place(d["data"], d["bytes"]) if all(shape) else no_places(0)
     return [out]
+
+
+def is_npy_folder(path: str) -> bool:
+    """A folder of npy files as ``headrace pack --to npy`` writes it."""
+    return os.path.isfile(os.path.join(path, "arrays.json"))
+
+
+def npy_folder(path: str) -> list[Stored]:
+    """NAME.npy each; arrays.json has the names of the axes and what else is said of them."""
+    out = []
+    try:
+        with open(os.path.join(path, "arrays.json"), "rb") as f:
+            about = json.load(f)["arrays"]
+        for name in sorted(about):
+            [one] = npy_arrays(os.path.join(path, f"{name}.npy"))
+            one.name, dims = name, about[name]["dims"]
+            if dims and len(dims) == len(one.shape):
+                one.dims = tuple(map(str, dims))
+            one.unpack_by(about[name]["attributes"])
+            out.append(one)
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise DataError(f"{path}/arrays.json is not as headrace writes it: {type(e).__name__}: {e}") from None
+    return out

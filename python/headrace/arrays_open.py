@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .arrays_model import Stored, held_if_small, listed, npy_arrays
+from .arrays_model import Stored, held_if_small, is_npy_folder, listed, npy_arrays, npy_folder
 from .arrays_netcdf import netcdf_arrays, sniff
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, ColumnsField, Field
@@ -38,7 +38,7 @@ def _kind(url: str) -> str:
     if os.path.isdir(path):
         from .arrays_zarr import is_zarr
 
-        return "zarr" if is_zarr(path) else ""
+        return "zarr" if is_zarr(path) else "npy" if is_npy_folder(path) else ""
     return sniff(path) if "." not in os.path.basename(path) else ""
 
 
@@ -66,6 +66,8 @@ def read_arrays(path: str, group: str) -> list[Stored]:
         from .errors import NotFound
 
         raise NotFound(f"there is no {path}")
+    if os.path.exists(os.path.join(path, "headrace.unfinished")):
+        raise UsageError(f"{path} is an unfinished pack: the same `headrace pack` again goes on with it")
     if kind == "hdf5":
         from .arrays_hdf5 import hdf5_arrays
 
@@ -73,7 +75,7 @@ def read_arrays(path: str, group: str) -> list[Stored]:
     if kind == "netcdf":
         return netcdf_arrays(path, group)
     if kind == "npy":
-        return npy_arrays(path)
+        return npy_folder(path) if os.path.isdir(path) else npy_arrays(path)
     from .arrays_zarr import zarr_arrays
 
     return zarr_arrays(path, group)
@@ -201,7 +203,7 @@ class Description:
             starts = list(range(cut[0], cut[0] + total - reach + 1, stride))
         if reach > total:
             raise UsageError(f"a sample takes {reach} steps (window and horizon) and '{self.along}' has {total}")
-        filled = self.filled(starts=starts or None, end=total - reach + 1, stride=stride, tiled=tiled)
+        filled = self.filled(starts=np.array(starts, np.int64).reshape(-1, 1) if starts else None, end=total - reach + 1, stride=stride, tiled=tiled)
         return _core.open_arrays({**filled, "format": self.cube.kind, "notices": notices + self.slow})
 
 

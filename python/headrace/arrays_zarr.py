@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .arrays_model import WHOLE_FILE, Stored, choose_group, grid_of, is_big, no_places, number_type
+from .arrays_model import WHOLE_FILE, Stored, choose_group, grid_of, is_big, no_places, number_type, plain_attributes
+from .arrays_values import join_values
 from .errors import DataError, Unsupported
 
 _PLAIN = {"zlib": "zlib", "gzip": "gzip", "lz4": "lz4", "zstd": "zstd", "blosc": "blosc", "crc32c": "crc32c"}
@@ -50,7 +51,7 @@ def zarr_arrays(path: str, group: str) -> list[Stored]:
             groups.setdefault("" if above == "." else above, []).append(folder)
             below.clear()  # chunks
         below.sort()
-    return [_array(folder) for folder in groups[choose_group(path, group, groups)]]
+    return join_values([_array(folder) for folder in groups[choose_group(path, group, groups)]])
 
 
 def _is_array(folder: str) -> bool:
@@ -217,19 +218,23 @@ def _open_shards(out: Stored, options: dict[str, Any]) -> None:
     per_shard = tuple(o // i for i, o in zip(inner, out.chunk))
     outer, grid = grid_of(out.name, out.shape, out.chunk), grid_of(out.name, out.shape, inner)
     places = no_places(int(np.prod(grid, dtype=np.int64)))
+    in_grid = places.reshape(*grid, 4)
     for number, shard in enumerate(np.ndindex(*outer)):
         file, _, _, there = (int(v) for v in out.places[number])
         if not there:
             continue
         table = _shard_index(out.files[file], int(np.prod(per_shard)), options.get("index_location", "end"), "crc32c" in codecs)
-        for row, at in zip(table, np.ndindex(*per_shard)):
-            where = tuple(s * p + a for s, p, a in zip(shard, per_shard, at))
-            if row[0] != WHOLE_FILE and all(w < g for w, g in zip(where, grid)):
-                places[np.ravel_multi_index(where, grid)] = (file, 0, row[0], row[1])
+        rows = np.zeros((len(table), 4), np.uint64)
+        present = table[:, 0] != np.uint64(WHOLE_FILE)
+        rows[present] = np.column_stack([np.full(len(table), file, np.uint64), np.zeros(len(table), np.uint64), table])[present]
+        begin = [s * p for s, p in zip(shard, per_shard)]
+        inside = [min(p, g - b) for p, g, b in zip(per_shard, grid, begin)]  # the last shards go over the end
+        part = rows.reshape(*per_shard, 4)[tuple(slice(0, n) for n in inside)]
+        in_grid[tuple(slice(b, b + n) for b, n in zip(begin, inside))] = part
     out.chunk, out.places = inner, places
 
 
-def _shard_index(path: str, chunks: int, location: str, checked: bool) -> list[tuple[int, int]]:
+def _shard_index(path: str, chunks: int, location: str, checked: bool) -> Any:
     from . import _core
 
     size, total = 16 * chunks + 4 * checked, os.path.getsize(path)
@@ -240,8 +245,18 @@ def _shard_index(path: str, chunks: int, location: str, checked: bool) -> list[t
         data = f.read(size)
     if checked and struct.unpack("<I", data[-4:])[0] != _core.crc32c(data[:-4]):
         raise DataError(f"the checksum of the shard's index is wrong: {path}")
-    rows = [(int(a), int(b)) for a, b in np.frombuffer(data, "<u8", 2 * chunks).reshape(-1, 2)]
-    for offset, stored in rows:
-        if offset != WHOLE_FILE and (offset > total or stored > total - offset):
-            raise DataError(f"the shard's index points past the end of {path}")
+    rows = np.frombuffer(data, "<u8", 2 * chunks, 0).reshape(-1, 2).astype(np.uint64)
+    offsets, sizes = rows[rows[:, 0] != np.uint64(WHOLE_FILE)].T
+    if np.any(offsets > total) or np.any(sizes > np.uint64(total) - np.minimum(offsets, np.uint64(total))):
+        raise DataError(f"the shard's index points past the end of {path}")
     return rows
+
+
+def zarr_attributes(path: str, group: str) -> dict[str, Any]:
+    """Of the group itself."""
+    folder = os.path.join(path, group)
+    if _is_array(folder):
+        return {}
+    third = _json(os.path.join(folder, "zarr.json"))
+    found = third.get("attributes") if isinstance(third, dict) else _json(os.path.join(folder, ".zattrs"))
+    return plain_attributes(found) if isinstance(found, dict) else {}

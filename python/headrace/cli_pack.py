@@ -35,9 +35,18 @@ def _shares(text: str) -> dict[str, float]:
         raise hr.UsageError(f"--split is like train=0.9,val=0.1, not {text!r}") from None
 
 
+def _sizes(text: str) -> list[int]:
+    try:
+        return [int(n) for n in text.split(",")]
+    except ValueError:
+        raise hr.UsageError(f"--patch is like 128 or 64,64,64, not {text!r}") from None
+
+
 def pack(
     source: Source,
-    destination: Annotated[str, typer.Argument(help="The folder that the shards are written to.")],
+    destination: Annotated[
+        str, typer.Argument(help="The folder that the shards are written to; of arrays the .zarr, .h5 or .npy.")
+    ],
     to: Annotated[str, typer.Option(help="The format; `headrace formats` lists them.")] = "tar",
     shards: Annotated[int, typer.Option(help="How many shards; 0: by --shard-size.", min=0)] = 0,
     shard_size: Annotated[Optional[str], typer.Option(help="About how large a shard is to be: 512M, 1G.")] = None,
@@ -59,6 +68,14 @@ def pack(
     split: Annotated[
         Optional[str], typer.Option(help="train=0.9,val=0.1: a pack in DESTINATION/train and one in DESTINATION/val, by key.")
     ] = None,
+    codec: Annotated[
+        Optional[str], typer.Option(help="Of Zarr and HDF5: blosc-lz4, blosc-zstd, zstd, gzip, none; zstd:9 with a level.")
+    ] = None,
+    window: Annotated[
+        Optional[int], typer.Option(help="Arrays: steps that a sample will take; chunks are cut for it.", min=1)
+    ] = None,
+    patch: Annotated[Optional[str], typer.Option(help="Arrays: 128 or 64,64,64: what it takes of the last axes.")] = None,
+    along: Annotated[Optional[str], typer.Option(help="Arrays: the axis that samples run along; else the first.")] = None,
     memory: Annotated[Optional[str], typer.Option(help="Samples held while shuffling: 4G; else an eighth of the memory.")] = None,
     threads: Threads = 0,
     root: Root = None,
@@ -72,6 +89,8 @@ def pack(
     [bold]headrace pack 'raw-*.tar' small --max-side 512 --quality 90 --drop json --rename image=jpg --to tfrecord[/]
 
     [bold]headrace pack pictures/ packed --split train=0.9,val=0.1[/]
+
+    [bold]headrace pack 'cube-{1979..2020}.nc' cube.zarr --to zarr --window 4 --patch 128[/]
     """
     from . import terminal
     from .packing import prepare
@@ -81,23 +100,37 @@ def pack(
         source, destination, to=to, shards=shards, shard_size=shard_size or 0, for_ranks=for_ranks, for_workers=for_workers,
         keep_order=keep_order, seed=seed, fields=fields or None, drop=drop or None,
         rename=_pairs(rename, "--rename", "new=old") if rename else None, max_side=max_side, quality=quality, raw=raw,
-        recode=recode or None, split=_shares(split) if split else None, threads=threads, memory=memory, root=root,
+        recode=recode or None, split=_shares(split) if split else None, codec=codec, window=window,
+        patch=_sizes(patch) if patch else None, along=along, threads=threads, memory=memory, root=root,
     )  # fmt: skip
-    _announce(destination, work.estimate())
+    estimate = work.estimate()
+    of_arrays = "arrays" in estimate
+    _announce(destination, estimate)
     with terminal.progress() as bars:
-        task = bars.add_task("packing samples", total=None)
+        task = bars.add_task("packing MB" if of_arrays else "packing samples", total=None)
 
         def tell(done: int, total: int, *_: int) -> None:
-            bars.update(task, completed=done, total=total)
+            unit = 10**6 if of_arrays else 1
+            bars.update(task, completed=done // unit, total=total // unit)
 
         result = work.run(tell)
-    _packed(destination, result, time.perf_counter() - start)
+    if of_arrays:
+        from .pack_page import packed_arrays
+
+        packed_arrays(destination, result, time.perf_counter() - start)
+    else:
+        _packed(destination, result, time.perf_counter() - start)
 
 
 def _announce(destination: str, estimate: dict[str, Any]) -> None:
     """What is about to happen, on stderr: it is no result."""
     from . import terminal
 
+    if "arrays" in estimate:
+        from .pack_page import announce_arrays
+
+        announce_arrays(destination, estimate)
+        return
     words = (
         f"{terminal.count(estimate['samples'], 'sample')} into {terminal.count(estimate['shards'], 'shard')}, "
         f"about {terminal.size(estimate['bytes'])}; {terminal.size(estimate['free_bytes'])} are free at {destination}"

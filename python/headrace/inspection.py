@@ -12,6 +12,7 @@ import numpy as np
 import headrace as hr
 
 from . import terminal
+from .arrays_inspect import arrays_page, look_at_arrays
 
 _PICTURES = ("jpeg", "png", "webp", "gif", "bmp", "tiff")
 _PREVIEW = 100  # characters of a text that are shown
@@ -125,6 +126,7 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
         "classes": source.classes,
         "notices": dataset.notices,
         "fields": fields,
+        "arrays": look_at_arrays(url),
         "shards": shards if known else [],
         "sample": {"number": number, "key": dataset.key(number), "values": {k: _value(v) for k, v in chosen.items()}},
     }
@@ -206,6 +208,8 @@ def page(facts: dict[str, Any]) -> None:
         head.add_row("notice", terminal.plain(notice))
     out.print(head)
     out.print()
+    if facts["arrays"]:
+        arrays_page(facts["arrays"])
 
     rows = terminal.table("field", "kind", "bytes", "content", ">found in")
     for f in facts["fields"]:

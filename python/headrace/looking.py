@@ -130,10 +130,16 @@ def _dates(xarray: Any, cube: Cube, stored: Stored, parts: list[Stored]) -> Any:
     return xarray.Variable(stored.dims, np.concatenate(values), attributes)
 
 
+#: Attributes by which formats keep their own accounts.
+_INNER = ("_", "DIMENSION_", "REFERENCE_LIST", "CLASS", "NAME", "scale_factor", "add_offset", "missing_value")
+
+
 def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Texts as texts; numbers of one element as numbers."""
+    """Texts as texts; numbers of one element as numbers; nothing of how the format keeps them."""
     out = {}
     for name, value in attributes.items():
+        if name.startswith(_INNER):
+            continue
         value = np.asarray(value)
         if value.dtype.kind in "SUiuf" or value.dtype == object:
             value = value.astype(str) if value.dtype.kind == "S" else value

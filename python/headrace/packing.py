@@ -7,12 +7,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .checks import byte_count, path, real, whole
 from .dataset import Dataset, open_data, urls_of
 from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .pack_arrays import ArrayPacking
+    from .pack_columns import ColumnPacking
 
 Progress = Callable[..., None]
 
@@ -103,6 +107,40 @@ def _parts(
     return dataset, views
 
 
+def _prepare_arrays(
+    source: Any, place: str, options: dict[str, Any], root: str | None, codec: Any, window: Any, patch: Any, along: Any
+) -> ArrayPacking | ColumnPacking:
+    """Into a file of arrays: from others, or from samples."""
+    from .arrays_open import are_arrays
+    from .pack_arrays import Access, ArrayPacking, holds_values
+    from .pack_columns import ColumnPacking
+
+    to, place = options["format"], place.rstrip("/") or place
+    if codec is not None and not isinstance(codec, str):
+        raise UsageError(f"codec is a name like 'zstd' or 'zstd:9', not {codec!r}")
+    for name in ("shards", "for_ranks", "for_workers"):
+        if options[name] > (0 if name == "shards" else 1):
+            raise UsageError(f"{name} is for formats of records; {to} is read in parallel as it is")
+    urls = None if isinstance(source, Dataset) else urls_of(source)
+    if urls is None or not are_arrays(urls) or holds_values(urls, options["fields"], options["drop"]):
+        if not (window is None and patch is None and along is None):
+            raise UsageError("window, patch and along are for files of arrays, and the source is one of samples")
+        handle = source._source if isinstance(source, Dataset) else open_data(urls or [], None, None, root)[0]
+        return ColumnPacking(handle, place, to, options, codec, options["shard_bytes"])
+    if options["max_side"] or options["quality"] or options["raw"] or options["recode"]:
+        raise UsageError("max_side, quality, raw and recode are for pictures, and the source is one of arrays")
+    sizes = [] if patch is None else [patch] if isinstance(patch, int) else list(patch)
+    access = Access(
+        along,
+        None if window is None else whole(window, "window", 1, 1 << 31),
+        tuple(whole(n, "patch", 1, 1 << 31) for n in sizes),
+    )
+    return ArrayPacking(
+        urls, place, to, access, codec, options["shard_bytes"], options["fields"], options["drop"], options["rename"],
+        options["threads"], options["memory"],
+    )  # fmt: skip
+
+
 def prepare(
     source: Any,
     destination: Any,
@@ -122,10 +160,14 @@ def prepare(
     raw: bool = False,
     recode: Sequence[str] | None = None,
     split: Mapping[str, float] | None = None,
+    codec: str | None = None,
+    window: int | None = None,
+    patch: int | Sequence[int] | None = None,
+    along: str | None = None,
     threads: int = 0,
     memory: int | str | None = None,
     root: str | None = None,
-) -> Packing:
+) -> Packing | ArrayPacking | ColumnPacking:
     """Checks the arguments of ``hr.pack`` and opens the source."""
     folder = path(destination, "destination")
     options: dict[str, Any] = {
@@ -146,6 +188,12 @@ def prepare(
         "recode": _texts(recode, "recode"),
         "memory": byte_count(memory, "memory"),
     }
+    if to in ("hdf5", "zarr", "npy"):
+        if split is not None:
+            raise UsageError("split: HDF5, Zarr and npy hold one data set; pack a view each: hr.pack(ds.split(…)['train'], …)")
+        return _prepare_arrays(source, folder, options, root, codec, window, patch, along)
+    if not (codec is None and window is None and patch is None and along is None):
+        raise UsageError("codec, window, patch and along are for arrays: --to zarr or hdf5")
     if split is None:
         handle = source._source if isinstance(source, Dataset) else open_data(urls_of(source), None, None, root)[0]
         return Packing([Job("", handle, folder, options)])

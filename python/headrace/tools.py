@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _core
+from .arrays_formats import ARRAY_FORMATS
 from .checks import path
 from .dataset import urls_of
 from .errors import UsageError
@@ -15,8 +16,8 @@ from .packing import Progress, prepare
 
 
 def formats() -> list[dict[str, Any]]:
-    """What this build can read and write."""
-    return _core.formats()
+    """What this build can read and write. ``holds``: "records", or "arrays" (docs/arrays.md)."""
+    return [{**f, "holds": "records"} for f in _core.formats()] + [dict(f) for f in ARRAY_FORMATS]
 
 
 def image_size(data: bytes) -> tuple[int, int]:
@@ -50,6 +51,10 @@ def pack(
     raw: bool = False,
     recode: Sequence[str] | None = None,
     split: Mapping[str, float] | None = None,
+    codec: str | None = None,
+    window: int | None = None,
+    patch: int | Sequence[int] | None = None,
+    along: str | None = None,
     threads: int = 0,
     memory: int | str | None = None,
     root: str | None = None,
@@ -74,11 +79,19 @@ def pack(
     split: ``{"train": 0.9, "val": 0.1}``: a pack of its own in each of ``destination/train`` and
         ``destination/val``. By the key alone (and ``seed``): a sample keeps its part when data is added.
     memory: bytes of samples held while shuffling; an eighth of the memory, at most 8 GiB, unless given.
+
+    ``to="zarr"``, ``"hdf5"`` and ``"npy"`` write arrays (docs/packing.md#arrays): ``destination`` is a Zarr folder, an
+    HDF5 file, or a folder of npy files. Files of arrays are written in other chunks, samples as a column for each field.
+
+    codec: "blosc-lz4" (Zarr's default), "blosc-zstd", "zstd", "gzip" (HDF5's, with shuffle), "none"; "zstd:9" with a level.
+    window, patch, along: how samples will be read, as in ``hr.array``; chunks are cut for it. One number as ``patch``
+        is for the two last axes. The result's ``reads`` says what a sample costs there, and in the source.
+    shard_size: of Zarr: plain bytes of chunks that lie in one file; 128 MiB where there would be more than 256 files.
     """
     jobs = prepare(
         source, destination, to=to, shards=shards, shard_size=shard_size, for_ranks=for_ranks, for_workers=for_workers,
         keep_order=keep_order, seed=seed, fields=fields, drop=drop, rename=rename, max_side=max_side, quality=quality,
-        raw=raw, recode=recode, split=split, threads=threads, memory=memory, root=root,
+        raw=raw, recode=recode, split=split, codec=codec, window=window, patch=patch, along=along, threads=threads, memory=memory, root=root,
     )  # fmt: skip
     return jobs.run(progress)
 

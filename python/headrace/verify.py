@@ -191,7 +191,7 @@ def check_packs(url: list[str], threads: int, progress: Callable[[int, int], Non
     """Compares the files of what `headrace pack` wrote with its manifest, where a url is such a folder."""
     found = []
     for place in url:
-        checked: Any = _core.check_pack(place, threads, progress) if os.path.isdir(place) else None
+        checked: Any = _core.check_pack(place, threads, progress) if os.path.exists(place) else None
         if checked is not None:
             found.append({**checked, "alone": False})
     for check in found:

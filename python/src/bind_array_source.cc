@@ -11,10 +11,12 @@
 #include <nanobind/stl/vector.h>
 
 #include "array/array_source.h"
+#include "array/flat_values.h"
 #include "array/heap_values.h"
 #include "array/labels.h"
 #include "array/netcdf_classic.h"
 #include "array/stats.h"
+#include "array_description.h"
 #include "base/crc32c.h"
 #include "base/machine.h"
 #include "base/npy.h"
@@ -111,6 +113,14 @@ std::shared_ptr<const ValueTable> literal_values(nb::handle d) {
 std::shared_ptr<const ValueTable> values_of(nb::handle d, const std::vector<std::string>& files,
                                             const Store& store) {
   if (has(d, "literal")) return literal_values(d);
+  if (has(d, "flat")) {
+    const std::shared_ptr<const Array> flat = array_of(d["flat"]);
+    const std::shared_ptr<const Array> offsets = array_of(d["offsets"]);
+    for (const ChunkPlace& place : flat->places)
+      if (place.stored != 0 && place.file >= files.size())
+        check(internal("values in a file that is not listed"));
+    return unwrap(read_flat_values(*flat, *offsets, files, store));
+  }
   HeapValues values{.references = *array_of(d["references"])};
   values.item_bytes = get<uint32_t>(d, "item_bytes");
   values.file = get<uint32_t>(d, "file");
@@ -161,6 +171,8 @@ void read_starts(const Starts& rows, ArraySamples& out) {
   }
 }
 
+}  // namespace
+
 ArrayDescription description_of(nb::handle d, const Store& store) {
   ArrayDescription out;
   out.files = get<std::vector<std::string>>(d, "files");
@@ -204,11 +216,12 @@ ArrayDescription description_of(nb::handle d, const Store& store) {
   return out;
 }
 
-// The local files, and what is read through Python.
 std::shared_ptr<const Store> store_of(nb::handle d) {
   std::shared_ptr<const Store> store = local_store();
   return has(d, "readers") ? python_store(d["readers"], std::move(store)) : store;
 }
+
+namespace {
 
 SourceHandle open_arrays(nb::handle d) {
   SourceHandle out;

@@ -11,6 +11,7 @@
 #include "handles.h"
 #include "pack/check.h"
 #include "pack/pack.h"
+#include "pack_options.h"
 #include "progress.h"
 
 namespace nb = nanobind;
@@ -61,6 +62,8 @@ nb::list libraries() {
   return out;
 }
 
+}  // namespace
+
 PackOptions pack_options(const nb::dict& d) {
   PackOptions o;
   o.format = nb::cast<std::string>(d["format"]);
@@ -81,6 +84,8 @@ PackOptions pack_options(const nb::dict& d) {
   o.memory_bytes = nb::cast<uint64_t>(d["memory"]);
   return o;
 }
+
+namespace {
 
 nb::dict estimate(const SourceHandle& source, const std::string& folder, const nb::dict& options) {
   const PackOptions o = pack_options(options);

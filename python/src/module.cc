@@ -7,6 +7,7 @@
 #include "stored_bytes.h"
 
 namespace headrace::py {
+void bind_array_pack(nanobind::module_& m);
 void bind_array_source(nanobind::module_& m);
 void bind_dataset(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
@@ -27,4 +28,5 @@ NB_MODULE(_core, m) {
   headrace::py::bind_loader(m);
   headrace::py::bind_parquet(m);
   headrace::py::bind_tools(m);
+  headrace::py::bind_array_pack(m);
 }

@@ -202,6 +202,16 @@ Bytes fill_of(const Array& array) {
   return array.fill.empty() ? Bytes(kZeros).first(size_of(array.dtype)) : Bytes(array.fill);
 }
 
+void visit_region(const Variable& variable, const Region& region,
+                  const std::function<void(const ArrayBox&)>& visit) {
+  std::vector<Runs> runs;
+  for (size_t a = 0; a < region.size.size(); ++a)
+    runs.push_back(variable.along && a == *variable.along
+                       ? runs_along(variable, region.begin[a], region.size[a])
+                       : Runs{{0, region.begin[a], region.size[a], 0}});
+  visit_runs(variable, runs, 0, 0, visit);
+}
+
 void visit_boxes(const ArrayDescription& d, const ArrayField& field, const Spot& spot,
                  const Extents& tiles, Key draws,
                  const std::function<void(const ArrayBox&)>& visit) {

@@ -50,6 +50,10 @@ Result<Extents> count_tiles(const ArrayDescription& d);
 Hash128 fingerprint_of(const ArrayDescription& d, const std::vector<uint64_t>& file_bytes);
 Bytes fill_of(const Array& array);
 
+// Of one variable, all of a region of it: its indexes along the axis run over all files.
+void visit_region(const Variable& variable, const Region& region,
+                  const std::function<void(const ArrayBox&)>& visit);
+
 // Which sample.
 struct Spot {
   uint64_t row = 0;  // number of the position

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "array/array_boxes.h"
 #include "array/unpack.h"
@@ -83,11 +84,16 @@ Status check_values(const Array& array) {
   return {};
 }
 
+// NaN is what most files say, and is not equal to itself.
+bool same_missing(std::optional<double> a, std::optional<double> b) {
+  return a == b || (a && b && std::isnan(*a) && std::isnan(*b));
+}
+
 Status check_segment(const Variable& variable, const Array& like, const Array& array) {
   const bool same = array.dtype == like.dtype && array.shape.size() == like.shape.size() &&
                     array.packed == like.packed && array.big_endian == like.big_endian &&
                     array.scale == like.scale && array.offset == like.offset &&
-                    array.missing == like.missing && array.text_end == like.text_end &&
+                    same_missing(array.missing, like.missing) && array.text_end == like.text_end &&
                     (array.values == nullptr) == (like.values == nullptr);
   bool fits = same;
   for (size_t a = 0; fits && a < like.shape.size(); ++a)

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "array/array_boxes.h"
+#include "array/flat_values.h"
 #include "array/lonely.h"
 #include "array/unpack.h"
 #include "index/part.h"
@@ -165,6 +166,8 @@ class ArraySource final : public Source {
         out.pieces.push_back({kInlineUnit, out.inline_bytes.size(), extent.bytes});
         out.inline_bytes.insert(out.inline_bytes.end(), from,
                                 from + static_cast<std::ptrdiff_t>(extent.bytes));
+      } else if (!table.runs.empty()) {
+        add_flat_value(table, extent, out);
       } else {
         out.pieces.push_back({static_cast<uint32_t>(out.units.size()), 0, kWholeFile});
         out.units.push_back({table.file, 0, extent.offset, extent.bytes, extent.bytes});
@@ -334,7 +337,8 @@ class ArraySource final : public Source {
     for (const ArrayField& field : d_.fields)
       for (const uint32_t v : field.variables)
         blocks_.shared =
-            blocks_.shared || (!d_.samples.cases && !d_.variables[v].segments[0]->filters.empty() && !is_alone_[v]);
+            blocks_.shared ||
+            (!d_.samples.cases && !d_.variables[v].segments[0]->filters.empty() && !is_alone_[v]);
   }
 
   const ArrayDescription d_;

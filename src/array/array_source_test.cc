@@ -126,15 +126,6 @@ class Writer {
   const uint32_t file_number_ = static_cast<uint32_t>(d_.files.size());
 };
 
-class ListRoom final : public ValueRoom {
- public:
-  Result<MutableBytes> room(size_t bytes) override {
-    value.resize(bytes);
-    return MutableBytes(value);
-  }
-  ByteList value;
-};
-
 // `open_all`: units that are alone are opened as if they were shared.
 Result<ByteList> read_value(const Source& source, uint64_t sample, uint32_t field, Key draws,
                             bool open_all) {
@@ -157,9 +148,10 @@ Result<ByteList> read_value(const Source& source, uint64_t sample, uint32_t fiel
   std::vector<PieceBytes> pieces;
   for (const Piece& piece : request.pieces)
     pieces.push_back({units[piece.unit].bytes(), unopened[piece.unit]});
-  ListRoom room;
+  ByteList value;
+  KeptRoom room(value);
   HEADRACE_TRY(source.assemble(sample, field, draws, pieces, room));
-  return room.value;
+  return value;
 }
 
 // Both ways must agree.

@@ -45,12 +45,29 @@ Result<bool> unpack_blosc_part(Bytes frame, uint64_t expected, uint64_t begin, M
     return corrupt("a Blosc frame that does not open");
   return true;
 }
+
+Status pack_blosc(Bytes in, const BloscOptions& options, Buffer& out) {
+  if (in.size() > BLOSC_MAX_BUFFERSIZE)
+    return invalid("Blosc holds less than 2 GiB in a chunk: make the chunks smaller");
+  out.resize(in.size() + BLOSC_MAX_OVERHEAD);
+  const int made = blosc_compress_ctx(options.level, options.shuffle ? BLOSC_SHUFFLE : 0,
+                                      options.item, in.size(), in.data(), out.data(), out.size(),
+                                      options.compressor.c_str(), 0, 1);
+  if (made <= 0)
+    return unsupported("Blosc does not pack with '" + options.compressor +
+                       "': the library may have been built without it");
+  out.resize(static_cast<size_t>(made));
+  return {};
+}
 #else
 Result<bool> unpack_blosc_part(Bytes, uint64_t, uint64_t, MutableBytes) {
   return false;
 }
 
 Result<size_t> unpack_blosc(Bytes, MutableBytes) {
+  return unsupported("this build has no Blosc: apt-get install libblosc-dev and build again");
+}
+Status pack_blosc(Bytes, const BloscOptions&, Buffer&) {
   return unsupported("this build has no Blosc: apt-get install libblosc-dev and build again");
 }
 #endif

@@ -29,7 +29,8 @@ Use use_of(const ArrayDescription& d, const ArrayField& field, const Variable& v
     if (variable.along && a == *variable.along && !d.samples.cases) {
       const int64_t reach = std::max<int64_t>(1, field.count);
       box[a] = std::min(reach, array.chunk[a]);
-      use.samples *= (chunk + static_cast<double>(reach) - 1) / static_cast<double>(d.samples.stride);
+      use.samples *=
+          (chunk + static_cast<double>(reach) - 1) / static_cast<double>(d.samples.stride);
     } else if (choice.patch > 0) {
       box[a] = std::min(choice.patch, array.chunk[a]);
       use.samples *= std::min(1.0, (static_cast<double>(choice.patch) + chunk - 1) / extent);

@@ -56,6 +56,29 @@ Status inflate_raw(Bytes in, uint64_t expected, Buffer& out, uint64_t* used) {
   return {};
 }
 
+Status deflate_whole(Bytes in, DeflateWrap wrap, int level, Buffer& out) {
+  struct Free {
+    void operator()(libdeflate_compressor* p) const { libdeflate_free_compressor(p); }
+  };
+  // Some hundred KB, kept for the next call of this thread at this level.
+  thread_local int made_for = -1;
+  thread_local std::unique_ptr<libdeflate_compressor, Free> one;
+  if (made_for != level) {
+    one.reset(libdeflate_alloc_compressor(level));
+    made_for = level;
+  }
+  if (one == nullptr) return exhausted("no memory for a compressor, or no such level");
+  const bool zlib = wrap == DeflateWrap::kZlib;
+  out.resize(zlib ? libdeflate_zlib_compress_bound(one.get(), in.size())
+                  : libdeflate_gzip_compress_bound(one.get(), in.size()));
+  const size_t made =
+      zlib ? libdeflate_zlib_compress(one.get(), in.data(), in.size(), out.data(), out.size())
+           : libdeflate_gzip_compress(one.get(), in.data(), in.size(), out.data(), out.size());
+  if (made == 0) return internal("deflate gave more than its bound");
+  out.resize(made);
+  return {};
+}
+
 namespace {
 
 // False where zlib is to have a second look: several members, or damage that it describes better.
@@ -100,6 +123,12 @@ uint32_t crc32(Bytes data, uint32_t seed) {
   uint32_t v = ~seed;
   for (const std::byte b : data) v = (v >> 8) ^ kTable[(v ^ static_cast<uint32_t>(b)) & 0xffu];
   return ~v;
+}
+
+Status deflate_whole(Bytes, DeflateWrap, int, Buffer&) {
+  return unsupported(
+      "this build has no libdeflate; on Debian and Ubuntu: apt-get install libdeflate-dev, then "
+      "build headrace again");
 }
 
 Status inflate_raw(Bytes, uint64_t, Buffer&, uint64_t*) {

@@ -26,4 +26,9 @@ Status inflate_raw(Bytes in, uint64_t expected, Buffer& out, uint64_t* used = nu
 // verified.  Several members are taken too.
 Status inflate_whole(Bytes in, MutableBytes out);
 
+enum class DeflateWrap : uint8_t { kZlib, kGzip };  // RFC 1950, RFC 1952 without name and time
+
+// All of `in` as one stream.  `level` is 1 to 12; the same bytes give the same bytes.
+Status deflate_whole(Bytes in, DeflateWrap wrap, int level, Buffer& out);
+
 }  // namespace headrace

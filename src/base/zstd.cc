@@ -31,6 +31,21 @@ Result<size_t> unpack_zstd(Bytes packed, MutableBytes out) {
   return got;
 }
 
+Status pack_zstd(Bytes in, int level, Buffer& out) {
+  struct FreeCompressor {
+    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  };
+  thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
+  if (context == nullptr) return exhausted("no memory for packing zstd");
+  out.resize(ZSTD_compressBound(in.size()));
+  const size_t made =
+      ZSTD_compressCCtx(context.get(), out.data(), out.size(), in.data(), in.size(), level);
+  if (ZSTD_isError(made) != 0)
+    return internal(fmt::format("zstd does not pack: {}", ZSTD_getErrorName(made)));
+  out.resize(made);
+  return {};
+}
+
 std::optional<uint64_t> zstd_stated_bytes(Bytes packed) {
   const unsigned long long stated = ZSTD_getFrameContentSize(packed.data(), packed.size());
   if (stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR) return std::nullopt;
@@ -45,6 +60,10 @@ namespace headrace {
 
 Result<size_t> unpack_zstd(Bytes, MutableBytes) {
   return unsupported("this build cannot unpack zstd: install libzstd-dev and build again");
+}
+
+Status pack_zstd(Bytes, int, Buffer&) {
+  return unsupported("this build cannot pack zstd: install libzstd-dev and build again");
 }
 
 std::optional<uint64_t> zstd_stated_bytes(Bytes) {

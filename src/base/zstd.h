@@ -16,6 +16,9 @@ namespace headrace {
 // Bad bytes, and more than fits, are kCorrupt; a build without the library says so.
 Result<size_t> unpack_zstd(Bytes packed, MutableBytes out);
 
+// All of `in` as one frame that says its size.  The same bytes give the same bytes.
+Status pack_zstd(Bytes in, int level, Buffer& out);
+
 // Unpacks all of it, which must give exactly `expected_bytes`: other sizes are kCorrupt, and
 // nothing is allocated that so few bytes cannot become.
 Status zstd_open(Bytes packed, uint64_t expected_bytes, Buffer& out);

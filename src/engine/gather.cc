@@ -20,18 +20,6 @@ size_t piece_of_value(std::span<const Piece> pieces, size_t v) {
   return at;
 }
 
-class JoinedRoom final : public ValueRoom {
- public:
-  explicit JoinedRoom(std::vector<std::byte>& bytes) : bytes_(bytes) {}
-  Result<MutableBytes> room(size_t bytes) override {
-    bytes_.resize(bytes);
-    return MutableBytes(bytes_);
-  }
-
- private:
-  std::vector<std::byte>& bytes_;
-};
-
 }  // namespace
 
 void Gather::clear() {
@@ -209,7 +197,7 @@ Status Gather::assemble(size_t i, size_t field, ValueRoom& into) {
 Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
   const Entry& entry = requests_[i];
   if (assembles(i, field)) {
-    JoinedRoom room(joined_);
+    KeptRoom room(joined_);
     HEADRACE_TRY(assemble(i, field, room));
     return Bytes(joined_);
   }

@@ -86,6 +86,19 @@ class ValueRoom {
   virtual Result<MutableBytes> room(size_t bytes) = 0;
 };
 
+// In memory that grows as needed and is kept.
+class KeptRoom final : public ValueRoom {
+ public:
+  explicit KeptRoom(std::vector<std::byte>& bytes) : bytes_(bytes) {}
+  Result<MutableBytes> room(size_t bytes) override {
+    bytes_.resize(bytes);
+    return MutableBytes(bytes_);
+  }
+
+ private:
+  std::vector<std::byte>& bytes_;
+};
+
 // Samples per block, in the order of the data: what the plan is made of.
 struct Blocks {
   std::vector<uint32_t> samples;

@@ -42,9 +42,14 @@ std::string problem_of(const Store& store, const std::string& folder, const Pack
 
 Result<std::optional<PackCheck>> check_pack(const std::string& folder,
                                             const PackCheckOptions& options) {
-  const std::string place = clean_path(folder);
-  const std::string manifest = place + '/' + std::string(kPackManifest);
   const std::shared_ptr<const Store> store = local_store();
+  std::string place = clean_path(folder);
+  std::string manifest = place + '/' + std::string(kPackManifest);
+  // That of a single file lies beside it.
+  if (const Result<FileInfo> info = store->stat(place); info.ok() && !info.value().is_folder) {
+    manifest = place + '.' + std::string(kPackManifest);
+    place = place.find('/') == place.npos ? "." : place.substr(0, place.rfind('/'));
+  }
   if (!store->stat(manifest).ok()) return std::optional<PackCheck>();
   HEADRACE_ASSIGN(const Buffer bytes, store->read_all(manifest));
   const std::string_view text = as_text(bytes.bytes());
