@@ -17,21 +17,6 @@ struct Member {
   bool is_assembled = false;   // a file of arrays has it: the base makes it of its pieces
 };
 
-// Room for one number.  One thread at a time.
-class ElementRoom final : public ValueRoom {
- public:
-  Result<MutableBytes> room(size_t bytes) override {
-    if (bytes > sizeof(element_)) return internal("an element of more than 8 bytes");
-    used_ = bytes;
-    return MutableBytes(element_).first(bytes);
-  }
-  Bytes bytes() const { return Bytes(element_).first(used_); }
-
- private:
-  std::byte element_[8] = {};
-  size_t used_ = 0;
-};
-
 // Immutable, hence thread-safe.
 class Stacked final : public Source {
  public:
@@ -102,7 +87,8 @@ class Stacked final : public Source {
     const std::vector<Member>& members = members_[field - below];
     const size_t item = size_of(stack.dtype);
     HEADRACE_ASSIGN(const MutableBytes out, value.room(item * members.size()));
-    ElementRoom one;
+    std::vector<std::byte> one;
+    KeptRoom room(one);
     Request request;
     size_t at = 0;
     for (size_t m = 0; m < members.size(); ++m) {
@@ -111,12 +97,11 @@ class Stacked final : public Source {
       HEADRACE_TRY(base_->needs(sample, wanted, draws, false, request));
       if (request.pieces.size() > pieces.size() - at) return internal("pieces of another sample");
       HEADRACE_TRY(base_->assemble(sample, members[m].field, draws,
-                                   pieces.subspan(at, request.pieces.size()), one));
+                                   pieces.subspan(at, request.pieces.size()), room));
       at += request.pieces.size();
-      if (one.bytes().size() != size_of(members[m].stored))
-        return internal("a column of another size");
-      if (!convert_number(members[m].stored, one.bytes(), stack.dtype, out.subspan(m * item, item)))
-        return no_such_number(sample, stack, m, number_text(members[m].stored, one.bytes()));
+      if (one.size() != size_of(members[m].stored)) return internal("a column of another size");
+      if (!convert_number(members[m].stored, one, stack.dtype, out.subspan(m * item, item)))
+        return no_such_number(sample, stack, m, number_text(members[m].stored, one));
     }
     return {};
   }
