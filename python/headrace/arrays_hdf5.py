@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from .arrays_h5py import H5pyReader
 from .arrays_hdf5_types import Column, Types
 from .arrays_model import Stored, choose_group, grid_of, is_big, no_places, number_type, one_place, plain_attributes
-from .errors import DataError, NotFound, Unsupported
+from .errors import DataError, NotFound, Unsupported, UsageError
 
 _FILTERS = {1: "zlib", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32004: "lz4-hdf5", 32015: "zstd"}
 _OTHERS = {4: "szip", 5: "n-bit", 6: "scale-offset", 32008: "bitshuffle", 32013: "zfp", 32026: "Blosc2"}
@@ -33,10 +34,33 @@ def _h5py() -> Any:
 
 def hdf5_arrays(path: str, group: str) -> list[Stored]:
     """The arrays of one group of the file."""
+    return _opened(path, lambda h5py, file: _arrays(h5py, file, path, group))
+
+
+def hdf5_groups(path: str, within: str) -> list[tuple[str, list[Stored]]]:
+    """The groups that lie in ``within`` (the root, where it is empty) and hold arrays, and their arrays."""
+
+    def groups(h5py: Any, file: Any) -> list[tuple[str, list[Stored]]]:
+        if within and within not in file:
+            raise UsageError(f"{path} has no group '{within}'")
+        about = _File(h5py, file, path)
+        out = []
+        for name, group in file[within or "/"].items():
+            arrays = [d for d in group.values() if isinstance(d, h5py.Dataset)] if isinstance(group, h5py.Group) else []
+            if arrays:
+                out.append((name, [a for d in arrays if not _is_bare_dimension(d) for a in about.arrays(d)]))
+        if not out:
+            raise UsageError(f"{path} has no groups of arrays in '{within or '/'}'")
+        return out
+
+    return _opened(path, groups)
+
+
+def _opened(path: str, work: Callable[[Any, Any], Any]) -> Any:
     h5py = _h5py()
     try:
         with h5py.File(path, "r") as file:
-            return _arrays(h5py, file, path, group)
+            return work(h5py, file)
     except FileNotFoundError:
         raise NotFound(f"there is no {path}") from None
     except OSError as e:

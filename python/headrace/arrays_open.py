@@ -12,8 +12,9 @@ import numpy as np
 from . import _core
 from .arrays_model import Stored, held_if_small, is_npy_folder, listed, npy_arrays, npy_folder
 from .arrays_netcdf import netcdf_arrays, sniff
+from .arrays_volumes import CASES, asks_for_cases, label_places, read_cases
 from .errors import Unsupported, UsageError
-from .fields import ArrayField, ColumnsField, Field
+from .fields import ArrayField, ColumnsField, Field, Starts
 
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc3", ".nc4", ".cdf")
 
@@ -31,8 +32,8 @@ def _kind(url: str) -> str:
     lower = path.lower()
     if lower.endswith(_HDF5):
         return sniff(path) or "hdf5"
-    if lower.endswith(".npy"):
-        return "npy"
+    if lower.endswith((".npy", ".npz")):
+        return lower[-3:]
     if lower.endswith(".zarr"):
         return "zarr"
     if os.path.isdir(path):
@@ -42,8 +43,10 @@ def _kind(url: str) -> str:
     return sniff(path) if "." not in os.path.basename(path) else ""
 
 
-def are_arrays(urls: Sequence[str]) -> bool:
-    kinds = [_kind(url) for url in urls]
+def are_arrays(urls: Sequence[str], fields: Any = None) -> bool:
+    """Whether they are files of arrays; .npz are where each is one sample of them, else a format of records."""
+    cases = asks_for_cases(fields)
+    kinds = [k if k != "npz" or cases else "" for k in map(_kind, urls)]
     if any(kinds) and not all(kinds):
         raise UsageError(f"{urls[kinds.index('')]!r} is no file of arrays, and others of the list are")
     return any(kinds)
@@ -76,6 +79,10 @@ def read_arrays(path: str, group: str) -> list[Stored]:
         return netcdf_arrays(path, group)
     if kind == "npy":
         return npy_folder(path) if os.path.isdir(path) else npy_arrays(path)
+    if kind == "npz":
+        from .arrays_npz import npz_arrays
+
+        return npz_arrays(path)
     from .arrays_zarr import zarr_arrays
 
     return zarr_arrays(path, group)
@@ -137,6 +144,26 @@ class Cube:
         return max(good, key=lambda a: len(a.shape) - a.inner)
 
 
+class Cases(Cube):
+    """Files, or groups of them, that are a sample each."""
+
+    def __init__(self, urls: Sequence[str], along: str) -> None:
+        self.paths = _expanded(urls)
+        self.kind = _kind(self.paths[0][0])
+        self.names, self.files = read_cases(self.paths, along, read_arrays, self.kind)
+        self.where = self.paths[0][0]
+
+    def segments(self, name: str, along: str | None) -> list[Stored]:
+        out = []
+        for case, arrays in zip(self.names, self.files):
+            if name not in arrays:
+                raise UsageError(f"{case} has no variable {name!r}, which {self.names[0]} has; it has {listed(arrays)}")
+            if arrays[name].why:
+                raise Unsupported(f"{case}: '{name}' cannot be read: {arrays[name].why}")
+            out.append(arrays[name])
+        return out
+
+
 class Description:
     """What ``_core.open_arrays`` takes, gathered piece by piece."""
 
@@ -190,10 +217,13 @@ class Description:
         gathered = {"files": self.files, "arrays": self.arrays, "variables": self.variables, "fields": self.fields}
         return gathered | {"starts": None, "end": 0, "stride": 1, "tiled": False, "readers": self.readers or None} | samples
 
-    def open(self, reach: int, stride: int, tiled: bool, notices: list[str]) -> _core.Source:
-        total = self.length()
+    def open(
+        self, reach: int, stride: int, tiled: bool, notices: list[str], table: Starts | None = None, **labels: Any
+    ) -> _core.Source:
+        names = self.cube.names if isinstance(self.cube, Cases) and self.along in CASES else None
+        total = self.length() if names is None else len(names)
         cut = self.cube.cuts.get(self.along)
-        starts: list[int] = []
+        starts: Any = []
         if cut is not None:
             if cut != list(range(cut[0], cut[0] + len(cut))):
                 raise UsageError(
@@ -203,8 +233,24 @@ class Description:
             starts = list(range(cut[0], cut[0] + total - reach + 1, stride))
         if reach > total:
             raise UsageError(f"a sample takes {reach} steps (window and horizon) and '{self.along}' has {total}")
-        filled = self.filled(starts=np.array(starts, np.int64).reshape(-1, 1) if starts else None, end=total - reach + 1, stride=stride, tiled=tiled)
+        starts = np.array(starts, np.int64).reshape(-1, 1) if len(starts) else None
+        if table is not None:
+            starts = self._checked(table.rows, total - reach, cut[0] if cut else 0)
+        samples = {"starts": starts, "end": total - reach + 1, "stride": stride, "tiled": tiled, "names": names}
+        filled = self.filled(**samples, **labels)
         return _core.open_arrays({**filled, "format": self.cube.kind, "notices": notices + self.slow})
+
+    def _checked(self, rows: Any, last: int, first: int) -> Any:
+        """Rows of (position, corner): positions that there are, corners where there are patches."""
+        outside = np.flatnonzero((rows[:, 0] < 0) | (rows[:, 0] > last))
+        if outside.size:
+            row = int(outside[0])
+            raise UsageError(
+                f"row {row} of starts: there is no sample at {rows[row, 0]} along '{self.along}'; the last is at {last}"
+            )
+        if rows.shape[1] > 1 and not any(patch for f in self.fields for _, patch, _ in f["axes"]):
+            raise UsageError("the rows of starts have more numbers than a position, and no field has a patch")
+        return rows + np.array([first] + [0] * (rows.shape[1] - 1))
 
 
 def values_of(cube: Cube, stored: Stored, choice: Sequence[list[int]] | None = None, parts: Sequence[Stored] = ()) -> Any:
@@ -302,7 +348,13 @@ def open_arrays(
     source: Sequence[str] | Cube, fields: Mapping[str, Field] | None
 ) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data set and the fields as they are to be asked of it."""
-    cube = source if isinstance(source, Cube) else Cube(source)
+    cube: Cube
+    if isinstance(source, Cube):
+        cube = source
+    elif isinstance(fields, Mapping) and asks_for_cases(fields):
+        cube = Cases(source, _shared(fields, "along", None))
+    else:
+        cube = Cube(source)
     if fields is None:
         cube.open_all()
         return _open_all(cube), None
@@ -331,6 +383,8 @@ def open_arrays(
         kind = _kind_of(name, f, stored)
         axes = _axes(cube, stored, along, options, name)
         window, horizon = options.get("window", 0), options.get("horizon", 0)
+        if (window or horizon) and isinstance(cube, Cases):
+            raise UsageError(f"field '{name}': window and horizon are steps along an axis, and a sample is a {along}")
         if window and along not in stored.dims:
             raise UsageError(f"field '{name}': '{stored.name}' has no axis '{along}' for a window; it has {listed(stored.dims)}")
         d.fields.append({"name": name, "variables": numbers, "from": 0, "count": window, "axes": axes, "kind": kind})
@@ -342,7 +396,28 @@ def open_arrays(
             d.fields.append({"name": target, "variables": numbers, "from": max(1, window), "count": horizon, "axes": axes})
             given[target] = _normalised(f, target, d, horizon)._with(field=target)
         reach = max(reach, max(1, window) + horizon)
-    return d.open(reach, _shared(wanted, "stride", 1), bool(_shared(wanted, "tiled", False)), []), given
+    table = _shared(wanted, "starts", None)
+    if table is not None and _shared(wanted, "stride", None) is not None:
+        raise UsageError("starts says where samples begin; stride says it too")
+    opened = d.open(
+        reach, _shared(wanted, "stride", 1), bool(_shared(wanted, "tiled", False)), [], table, **_foreground(d, wanted)
+    )
+    return opened, given
+
+
+def _foreground(d: Description, fields: Mapping[str, Field]) -> dict[str, Any]:
+    """Where the label lies that a share of the patches is to hold."""
+    name = _shared(fields, "foreground", None)
+    if name is None:
+        return {}
+    if not isinstance(d.cube, Cases):
+        raise UsageError('foreground goes with along="file" or "group": a label of each volume')
+    sizes = {len([p for _, p, _ in f["axes"] if p]) for f in d.fields} - {0}
+    if len(sizes) != 1:
+        raise UsageError("foreground goes with patch=(…), over as many axes for all fields that have one")
+    if _shared(fields, "tiled", None) or _shared(fields, "starts", None) is not None:
+        raise UsageError("foreground draws where patches lie; tiled and starts say it too")
+    return {"labels": label_places(Description(d.cube, d.along), name, sizes.pop()), "share": _shared(fields, "share", None)}
 
 
 def _add_column(d: Description, name: str, column: str, taken: Container[str]) -> str:

@@ -80,12 +80,12 @@ def open_data(
 
     if isinstance(urls, Traced):
         source, fields = open_arrays(XarrayCube(urls), fields)
-    elif not are_arrays(urls):
+    elif not are_arrays(urls, fields):
         for name, field in fields.items() if isinstance(fields, Mapping) else ():
             if isinstance(field, ArrayField) and (field.windows or len(field.variables) > 1):
                 said = ", ".join(field.windows) or "several names"
                 raise UsageError(
-                    f"field '{name}': {said} are for files of arrays (HDF5, NetCDF, Zarr, npy), which {urls[0]!r} is not"
+                    f"field '{name}': {said} are for files of arrays (HDF5, NetCDF, Zarr, npy; npz with along='file'), which {urls[0]!r} is not"
                 )
         return with_columns(open_source(urls, index, root, in_memory), fields)
     else:

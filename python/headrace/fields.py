@@ -21,6 +21,27 @@ IMAGENET: tuple[tuple[float, ...], tuple[float, ...]] = ((0.485, 0.456, 0.406), 
 Self = TypeVar("Self", bound="Field")
 
 
+class Starts:
+    """A table of samples: rows of a position, and of the corner of the patch."""
+
+    def __init__(self, table: Any) -> None:
+        import numpy as np
+
+        rows = np.asarray(table)
+        if rows.dtype.kind not in "iu" or rows.ndim not in (1, 2) or rows.size == 0:
+            raise UsageError(f"starts is a list of positions, or of rows (position, corner of the patch), not {table!r}")
+        self.rows = np.ascontiguousarray(rows.reshape(len(rows), -1), np.int64)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.rows)} starts>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Starts) and self.rows.shape == other.rows.shape and bool((self.rows == other.rows).all())
+
+    def __hash__(self) -> int:
+        return hash(self.rows.tobytes())
+
+
 class Stats(dict[str, dict[str, Any]]):
     """Statistics of variables, as ``hr.stats`` gives them."""
 
@@ -117,6 +138,13 @@ class ArrayField(Field):
 
             return self._step("normalize", stats=load(mean))
         return self._step("normalize", mean=mean, std=std)
+
+    def random_flip(self, axes: int | Sequence[int] = -1, p: float = 0.5) -> ArrayField:
+        """Turned round along each of ``axes`` with probability ``p``; axes count from the last, -1.
+
+        Drawn for a sample by the axis alone: fields of one sample that flip the same axis do it together. Comes last,
+        wherever it stands."""
+        return self._step("random_flip", axes=axes, p=p)
 
     def cast(self, dtype: str) -> ArrayField:
         """To another type: ``"f32"``, ``"i64"``, … A number that an integer type cannot hold is an error."""
@@ -440,6 +468,14 @@ def _window_options(options: dict[str, Any]) -> dict[str, Any]:
         out["periodic"] = tuple(names)
     if "sel" in out and not isinstance(out["sel"], dict):
         raise UsageError(f"sel is a dict of axes and values, not {out['sel']!r}")
+    if "starts" in out:
+        out["starts"] = Starts(out["starts"])
+    if "foreground" in out and not isinstance(out["foreground"], str):
+        raise UsageError(f"foreground is the name of the label, not {out['foreground']!r}")
+    if ("foreground" in out) != ("share" in out):
+        raise UsageError("foreground and share go together: foreground='y', share=0.4")
+    if "share" in out and not (isinstance(out["share"], (int, float)) and 0 < out["share"] <= 1):
+        raise UsageError(f"share is a number above 0, at most 1, not {out['share']!r}")
     if out.get("tiled") not in (None, True):
         raise UsageError(f"tiled is True or False, not {out['tiled']!r}")
     if out.get("tiled") and "patch" not in out:
@@ -461,6 +497,9 @@ def array(
     tiled: bool = False,
     periodic: str | Sequence[str] | None = None,
     sel: dict[str, Any] | None = None,
+    starts: Any = None,
+    foreground: str | None = None,
+    share: float | None = None,
 ) -> ArrayField:
     """An array: of a format that has arrays, a ``.npy`` file, a number, or bytes that hold elements.
 
@@ -479,7 +518,12 @@ def array(
     steps after them, as ``NAME_target``. ``stride``: from one sample's position to the next one's. ``patch``: so much of
     the last axes, from a place that is drawn; ``tiled``: side by side, each a sample. ``periodic``: the axes over whose
     end a patch may go. ``sel``: ``{"level": [500, 850]}``, values of the coordinate, or indexes where there is none.
-    Several names: stacked on a new first axis.
+    Several names: stacked on a new first axis. ``starts``: the samples, as a table: positions, or rows of a position and
+    the corner of the patch.
+
+    ``along="file"``: each file is one sample (npy, npz, HDF5, NetCDF, Zarr; ``case_0_x.npy`` and ``case_0_y.npy`` are ``x`` and
+    ``y`` of one); ``along="group"``: each group of an HDF5 file. Extents may differ where ``patch`` cuts. ``foreground`` and
+    ``share``: so many of the patches, at least, hold an element of that label that is not 0, its classes equally often.
     """
     names = [field] if isinstance(field, str) else field
     if not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):
@@ -488,7 +532,7 @@ def array(
     out.variables = list(names)
     out.windows = _window_options(
         {"along": along, "window": window, "stride": stride, "horizon": horizon, "patch": patch, "tiled": tiled}
-        | {"periodic": periodic, "sel": sel}
+        | {"periodic": periodic, "sel": sel, "starts": starts, "foreground": foreground, "share": share}
     )
     return out
 

@@ -115,7 +115,13 @@ def _labels(cube: Any, per: str, count: int, along: str) -> list[Any]:
     from .arrays_open import values_of
 
     coordinate = cube.files[0].get(per)
-    if per != along and coordinate is not None and not coordinate.why and _is_numbers(coordinate) and coordinate.shape == (count,):
+    if (
+        per != along
+        and coordinate is not None
+        and not coordinate.why
+        and _is_numbers(coordinate)
+        and coordinate.shape == (count,)
+    ):
         return list(values_of(cube, coordinate).tolist())
     return list(range(count))
 

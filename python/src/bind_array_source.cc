@@ -281,17 +281,8 @@ nb::list find_labels(nb::handle d, uint32_t variable, size_t axes) {
   return out;
 }
 
-// What array a .npy file holds and where it begins.
-nb::dict npy_file(const std::string& path) {
-  const auto store = local_store();
-  const FileInfo info = unwrap(store->stat(path));
-  Buffer head;
-  check(store->read_at(path, 0, std::min<uint64_t>(info.bytes, kNpyStart), head));
+nb::dict npy_dict(const Result<NpyHeader>& parsed, const std::string& path) {
   const auto named = [&path](const Status& s) { return s.in_file(path); };
-  const Result<uint64_t> bytes = npy_header_bytes(head.bytes());
-  if (!bytes.ok()) check(named(bytes.status()));
-  check(store->read_at(path, 0, std::min(info.bytes, bytes.value()), head));
-  const Result<NpyHeader> parsed = parse_npy(head.bytes(), info.bytes);
   if (!parsed.ok()) check(named(parsed.status()));
   const NpyHeader& header = parsed.value();
   const std::optional<DType> dtype = header.type.dtype();
@@ -306,6 +297,28 @@ nb::dict npy_file(const std::string& path) {
   out["data"] = header.data;
   out["bytes"] = header.data_bytes();
   return out;
+}
+
+// What array a .npy file holds and where it begins.
+nb::dict npy_file(const std::string& path) {
+  const auto store = local_store();
+  const FileInfo info = unwrap(store->stat(path));
+  Buffer head;
+  check(store->read_at(path, 0, std::min<uint64_t>(info.bytes, kNpyStart), head));
+  const Result<uint64_t> bytes = npy_header_bytes(head.bytes());
+  if (!bytes.ok()) check(bytes.status().in_file(path));
+  check(store->read_at(path, 0, std::min(info.bytes, bytes.value()), head));
+  return npy_dict(parse_npy(head.bytes(), info.bytes), path);
+}
+
+// Likewise, of a member of `path` that begins with `head` and has `total` bytes.
+nb::dict npy_member(const std::string& path, nb::bytes head, uint64_t total) {
+  const Bytes bytes = as_bytes(std::string_view(head.c_str(), head.size()));
+  const Result<uint64_t> wanted = npy_header_bytes(bytes);
+  if (!wanted.ok()) check(wanted.status().in_file(path));
+  if (wanted.value() > bytes.size())
+    check(corrupt("the header of an array is cut short").in_file(path));
+  return npy_dict(parse_npy(bytes, total), path);
 }
 
 // The variables of a classic NetCDF file and where they lie.
@@ -342,6 +355,7 @@ void bind_array_source(nb::module_& m) {
         nb::arg("per").none(), nb::arg("threads"), nb::arg("progress").none());
   m.def("find_labels", &find_labels);
   m.def("npy_file", &npy_file);
+  m.def("npy_member", &npy_member);
   m.def("netcdf_file", &netcdf_file);
   m.def("crc32c", [](nb::bytes data) {
     return crc32c(as_bytes(std::string_view(data.c_str(), data.size())));

@@ -281,6 +281,7 @@ namespace {
 void add_places(Hasher& hasher, const Array& array) {
   hasher.add(chain_text(array.filters)).add(uint64_t{array.places.size()});
   for (const ChunkPlace& place : array.places) hasher.add(place.offset).add(place.stored);
+  hasher.add(Bytes(array.literal));
 }
 
 std::string_view base_name(std::string_view path) {

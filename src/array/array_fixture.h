@@ -211,6 +211,10 @@ inline ByteList apply_filters(const FilterChain& chain, uint32_t skipped, Bytes 
       case ChunkFilter::kGzip:
         out = do_gzip(in);
         break;
+      case ChunkFilter::kDeflate:
+        out.clear();
+        put_deflate(out, in);
+        break;
       case ChunkFilter::kLz4Block:
         out = do_lz4(in);
         break;

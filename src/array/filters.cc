@@ -17,9 +17,9 @@
 namespace headrace {
 namespace {
 
-constexpr std::array<std::string_view, 11> kNames = {
-    "zlib",  "gzip",    "lz4",        "lz4-hdf5", "lzf",   "zstd",
-    "blosc", "shuffle", "fletcher32", "crc32c",   "delta",
+constexpr std::array<std::string_view, 12> kNames = {
+    "zlib", "gzip",  "deflate", "lz4",        "lz4-hdf5", "lzf",
+    "zstd", "blosc", "shuffle", "fletcher32", "crc32c",   "delta",
 };
 
 std::string_view name_of(ChunkFilter filter) {
@@ -190,6 +190,7 @@ uint64_t most_from_a_byte(ChunkFilter filter) {
   switch (filter) {
     case ChunkFilter::kZlib:
     case ChunkFilter::kGzip:
+    case ChunkFilter::kDeflate:
       return 1100;
     case ChunkFilter::kLz4Block:
     case ChunkFilter::kLz4Hdf5:
@@ -208,6 +209,8 @@ Status undo_step(const FilterStep& step, Bytes in, MutableBytes out) {
     case ChunkFilter::kZlib:
     case ChunkFilter::kGzip:
       return inflate_whole(in, out);
+    case ChunkFilter::kDeflate:
+      return inflate_raw(in, out);
     case ChunkFilter::kLz4Block:
       return undo_lz4(in, out);
     case ChunkFilter::kLz4Hdf5:

@@ -19,6 +19,7 @@ namespace headrace {
 enum class ChunkFilter : uint8_t {
   kZlib,      // RFC 1950, HDF5's gzip and numcodecs' zlib
   kGzip,      // RFC 1952
+  kDeflate,   // RFC 1951, bare: members of npz
   kLz4Block,  // numcodecs' lz4: u32 size, one block
   kLz4Hdf5,   // HDF5 filter 32004: u64 size, u32 block size (big-endian), blocks
   kLzf,       // h5py's LZF

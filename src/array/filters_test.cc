@@ -24,8 +24,8 @@ constexpr uint32_t kI32 = static_cast<uint32_t>(DType::kI32);
 std::vector<FilterChain> chains() {
   std::vector<FilterChain> out;
   for (const ChunkFilter f :
-       {ChunkFilter::kZlib, ChunkFilter::kGzip, ChunkFilter::kLz4Block, ChunkFilter::kLz4Hdf5,
-        ChunkFilter::kLzf, ChunkFilter::kZstd, ChunkFilter::kBlosc}) {
+       {ChunkFilter::kZlib, ChunkFilter::kGzip, ChunkFilter::kDeflate, ChunkFilter::kLz4Block,
+        ChunkFilter::kLz4Hdf5, ChunkFilter::kLzf, ChunkFilter::kZstd, ChunkFilter::kBlosc}) {
     out.push_back({{f}});
     out.push_back({{ChunkFilter::kShuffle, 4}, {f}});
     out.push_back({{ChunkFilter::kShuffle, 8}, {f}, {ChunkFilter::kFletcher32}});

@@ -39,8 +39,13 @@ uint32_t crc32(Bytes data, uint32_t seed) {
 Status inflate_raw(Bytes in, uint64_t expected, Buffer& out, uint64_t* used) {
   if (expected / kMaxInflation > in.size())
     return corrupt(fmt::format("{} deflated bytes cannot become {}", in.size(), expected));
-  if (decompressor() == nullptr) return exhausted("no memory for a decompressor");
   out.resize(expected);
+  return inflate_raw(in, out.span(), used);
+}
+
+Status inflate_raw(Bytes in, MutableBytes out, uint64_t* used) {
+  const uint64_t expected = out.size();
+  if (decompressor() == nullptr) return exhausted("no memory for a decompressor");
   std::byte nothing{};  // libdeflate wants an address even for no bytes
   size_t taken = 0;
   size_t made = 0;
@@ -131,7 +136,11 @@ Status deflate_whole(Bytes, DeflateWrap, int, Buffer&) {
       "build headrace again");
 }
 
-Status inflate_raw(Bytes, uint64_t, Buffer&, uint64_t*) {
+Status inflate_raw(Bytes in, uint64_t, Buffer&, uint64_t*) {
+  return inflate_raw(in, {});
+}
+
+Status inflate_raw(Bytes, MutableBytes, uint64_t*) {
   return unsupported(
       "deflated bytes, and this build has no libdeflate; on Debian and Ubuntu: apt-get install "
       "libdeflate-dev, then build headrace again");

@@ -21,6 +21,8 @@ uint32_t crc32(Bytes data, uint32_t seed = 0);
 // before `in` does; `used`, where it is given, says where.  kUnsupported in a build without
 // libdeflate.
 Status inflate_raw(Bytes in, uint64_t expected, Buffer& out, uint64_t* used = nullptr);
+// Likewise, into memory of that size.
+Status inflate_raw(Bytes in, MutableBytes out, uint64_t* used = nullptr);
 
 // One zlib stream (RFC 1950) or gzip member (RFC 1952) that fills `out` exactly; its checksum is
 // verified.  Several members are taken too.

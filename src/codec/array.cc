@@ -49,7 +49,7 @@ class ArrayDecoder final : public Decoder {
   const TensorSpec& output() const override { return output_; }
   bool keeps_elements() const override {
     return !plan_.stored.is_npy && plan_.stored.dtype == output_.dtype && plan_.mean.empty() &&
-           output_.is_fixed();
+           plan_.flips.empty() && output_.is_fixed();
   }
 
   Status run(Bytes value, Key draws, Slot& out) const override {

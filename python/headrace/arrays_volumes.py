@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files (or groups of files) that are a sample each: volumes, of any extents where patches are cut."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _core
+from .arrays_model import Stored
+from .errors import UsageError
+
+#: What ``along`` says where a sample is no position along an axis.
+CASES = ("file", "group")
+
+# Where labels lie, of files that stayed as they were: finding them reads all of the label.
+_labels: dict[Any, Any] = {}
+_MOST_LABELS = 64
+
+
+def asks_for_cases(fields: Any) -> bool:
+    values = fields.values() if isinstance(fields, Mapping) else ()
+    return any(getattr(f, "windows", {}).get("along") in CASES for f in values)
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path.rstrip("/")))[0]
+
+
+def _paired(paths: Sequence[str]) -> dict[str, dict[str, str]] | None:
+    """``case_000_x.npy`` and ``case_000_y.npy`` are 'x' and 'y' of one sample; None where names are otherwise."""
+    cases: dict[str, dict[str, str]] = {}
+    for path in paths:
+        case, _, name = _stem(path).rpartition("_")
+        if not case or not name.isidentifier():
+            return None
+        cases.setdefault(case, {})[name] = path
+    names = [set(c) for c in cases.values()]
+    return cases if sum(map(len, names)) == len(paths) and all(n == names[0] for n in names) else None
+
+
+def read_cases(paths: Sequence[tuple[str, str]], along: str, read: Any, kind: str) -> tuple[list[str], list[dict[str, Stored]]]:
+    """The keys of the samples, and the arrays of each by name. ``read(path, group)`` gives those of one file."""
+    if along == "group":
+        return _groups(paths, kind)
+    pairs = _paired([p for p, _ in paths]) if kind == "npy" else None
+    if pairs is None:
+        files = [{a.name: a for a in read(path, group)} for path, group in paths]
+        return [_stem(p) for p, _ in paths], files
+    out = []
+    for members in pairs.values():
+        case = {}
+        for name, path in members.items():
+            (stored,) = read(path, "")
+            stored.name = name
+            case[name] = stored
+        out.append(case)
+    return list(pairs), out
+
+
+def _groups(paths: Sequence[tuple[str, str]], kind: str) -> tuple[list[str], list[dict[str, Stored]]]:
+    from .arrays_hdf5 import hdf5_groups
+
+    if kind != "hdf5":
+        raise UsageError(f'along="group" is for HDF5; of other files each is a sample by along="file" ({paths[0][0]})')
+    names, files = [], []
+    for path, within in paths:
+        for group, arrays in hdf5_groups(path, within):
+            names.append(f"{_stem(path)}/{group}" if len(paths) > 1 else group)
+            files.append({a.name: a for a in arrays})
+    return names, files
+
+
+def label_places(d: Any, name: str, axes: int) -> Any:
+    """Where some elements of each class of the label lie in each case."""
+    number = d.variable(name)
+    key: list[Any] = [name, axes]
+    for path in dict.fromkeys(d.files):
+        try:
+            info = os.stat(path)
+        except OSError:
+            return _core.find_labels(d.filled(), number, axes)
+        key.append((os.path.abspath(path), info.st_size, info.st_mtime_ns))
+    if tuple(key) not in _labels:
+        while len(_labels) >= _MOST_LABELS:
+            del _labels[next(iter(_labels))]
+        _labels[tuple(key)] = _core.find_labels(d.filled(), number, axes)
+    return _labels[tuple(key)]
