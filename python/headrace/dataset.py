@@ -58,7 +58,9 @@ def urls_of(source: Any) -> list[str]:
                 raise UsageError(f"a source is a path, not {url!r}")
         return urls
     if type(source).__module__.startswith("xarray."):
-        raise UsageError("an xarray Dataset is taken by hr.open and hr.Loader; here hr.open(ds) or the path of its files is wanted")
+        raise UsageError(
+            "an xarray Dataset is taken by hr.open and hr.Loader; here hr.open(ds) or the path of its files is wanted"
+        )
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
