@@ -75,6 +75,21 @@ def test_the_files_are_not_read_again(url: str, tmp_path: pathlib.Path) -> None:
     assert texts(ds) == want
 
 
+def test_files_of_arrays(tmp_path: pathlib.Path) -> None:
+    data = np.arange(600.0).reshape(20, 5, 6)
+    np.save(tmp_path / "a.npy", data)
+    window = {"x": hr.array("data", window=2, patch=(3, 3))}
+    plain, held = hr.open(tmp_path / "a.npy", window), hr.open(tmp_path / "a.npy", window, in_memory=True)
+    assert held.fingerprint == plain.fingerprint and len(ours()) == 1
+    want = [s["x"] for s in plain]
+    (tmp_path / "a.npy").unlink()
+    np.testing.assert_array_equal([s["x"] for s in held], want)
+    with hr.Loader(held, 4, seed=1, output="numpy") as loader:
+        assert sum(len(b["x"]) for b in loader.epoch(0)) == 16
+    del held, loader
+    assert not ours()
+
+
 def test_plain_files_in_folders(tmp_path: pathlib.Path) -> None:
     for c in "ab":
         for i in range(5):

@@ -186,6 +186,17 @@ def test_one_variable_in_memory_is_named_and_the_others_are_read(folder):
         hr.open(ds)
 
 
+def test_blends_and_packs_take_them_and_what_wants_a_path_says_so(folder, tmp_path):
+    with opened(folder, "zarr 3") as ds:
+        with hr.Loader(hr.blend({"a": (ds[["u"]], 0.5), "b": (hr.open(ds[["u"]]), 0.5)}), 4, output="numpy") as loader:
+            assert next(iter(loader))["u"].shape == (4, 3, 6, 8)
+        hr.pack(hr.open(ds, {"x": hr.array("u", window=2)}), tmp_path / "out", to="npz")
+        assert len(hr.open(tmp_path / "out")) == 9
+        for call in (hr.build_index, hr.stats, hr.pack):
+            with pytest.raises(hr.UsageError, match=r"hr.open\(ds\) or the path of its files is wanted"):
+                call(ds, *([] if call is hr.stats else [tmp_path / "to"]))
+
+
 # -- looking ------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _core
 from .checks import real, whole
-from .dataset import Dataset, open_data, urls_of
+from .dataset import Dataset, open_data, places_of
 from .errors import UsageError
 
 
@@ -22,7 +22,7 @@ class Blend:
     def sources(self) -> list[tuple[str, _core.Source]]:
         out = []
         for name, (source, _) in self._parts.items():
-            out.append((name, source._source if isinstance(source, Dataset) else open_data(urls_of(source), None)[0]))
+            out.append((name, source._source if isinstance(source, Dataset) else open_data(places_of(source), None)[0]))
         return out
 
     def weights(self) -> list[float]:

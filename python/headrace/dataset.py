@@ -40,12 +40,15 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def urls_of(source: Any) -> Any:
-    """A path, a glob, braces, or a list of them, as a list; of an xarray Dataset where its variables lie."""
+def places_of(source: Any) -> Any:
+    """``urls_of`` a path; of an xarray Dataset where its variables lie."""
     from .arrays_xarray import is_xarray, trace
 
-    if is_xarray(source):
-        return trace(source)
+    return trace(source) if is_xarray(source) else urls_of(source)
+
+
+def urls_of(source: Any) -> list[str]:
+    """A path, a glob, braces, or a list of them."""
     if isinstance(source, (str, os.PathLike)):
         source = [source]
     if isinstance(source, Sequence) and source and all(isinstance(s, (str, os.PathLike)) for s in source):
@@ -54,6 +57,10 @@ def urls_of(source: Any) -> Any:
             if not isinstance(url, str) or not url or "\0" in url or not _encodes(url):
                 raise UsageError(f"a source is a path, not {url!r}")
         return urls
+    if type(source).__module__.startswith("xarray."):
+        raise UsageError(
+            "an xarray Dataset is taken by hr.open and hr.Loader; here hr.open(ds) or the path of its files is wanted"
+        )
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
@@ -282,7 +289,8 @@ def open(
     """Opens a data set as it lies; builds the index beside it where there is none yet.
 
     source: a path, a glob, braces, a list of these: shards and files of any format of ``hr.formats()``, a
-        folder of class folders, a file list, a CSV, a pickle or JSON-lines index.
+        folder of class folders, a file list, a CSV, a pickle or JSON-lines index. Or an xarray Dataset whose variables
+        lie in files, which are read in its place.
     fields: what to make of each field; without it raw bytes, scalars and text as they lie.
     index: where ``headrace index SRC --to URL`` put the index.
     root: what the paths of a list are relative to; the list's own folder unless given.
@@ -292,4 +300,4 @@ def open(
     """
     if not isinstance(in_memory, bool):
         raise UsageError(f"in_memory is True or False, not {in_memory!r}")
-    return Dataset(urls_of(source), fields, index=index, root=root, in_memory=in_memory)
+    return Dataset(places_of(source), fields, index=index, root=root, in_memory=in_memory)

@@ -13,7 +13,7 @@ from typing import Any
 from . import _core, checks, ranks
 from .batch import STATE_VERSION, Batch, register_pytree
 from .blend import Blend
-from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, tell_once, urls_of, with_columns
+from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, tell_once, with_columns
 from .errors import UsageError
 from .fields import Field
 from .mix import Mix, mix_options
@@ -201,7 +201,7 @@ class Loader:
                 raise UsageError("fields say what a sample of arrays is: give them to hr.open(), before the view is made")
             opened, fields = open_data(source._urls, fields)
         else:
-            opened, fields = open_data(urls_of(source), fields, index, root)
+            opened, fields = open_data(places_of(source), fields, index, root)
         return [("", opened)], [], 0, fields
 
     # -- epochs ---------------------------------------------------------------------------------

@@ -4,102 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <type_traits>
-#include <utility>
 
+#include "index/one_number.h"
 #include "index/view.h"
 
 namespace headrace {
 namespace {
-
-// Writes one number as an element; false where the type cannot hold it.
-template <typename T, typename From>
-bool put_number(From number, MutableBytes out) {
-  if constexpr (std::is_floating_point_v<T>) {
-    store_le(out, static_cast<T>(number));
-    return true;
-  } else if constexpr (std::is_floating_point_v<From>) {
-    // Compared as doubles: the upper border of 64 bits is 2^64 or 2^63, which no value reaches.
-    const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    const double least = std::is_signed_v<T> ? -above : 0;
-    if (!(number >= least && number < above) || number != std::floor(number)) return false;
-    store_le(out, static_cast<T>(number));
-    return true;
-  } else {
-    if (!std::in_range<T>(number)) return false;
-    store_le(out, static_cast<T>(number));
-    return true;
-  }
-}
-
-template <typename From>
-bool put_as(DType dtype, From number, MutableBytes out) {
-  switch (dtype) {
-    case DType::kU8:
-      return put_number<uint8_t>(number, out);
-    case DType::kI8:
-      return put_number<int8_t>(number, out);
-    case DType::kU16:
-      return put_number<uint16_t>(number, out);
-    case DType::kI16:
-      return put_number<int16_t>(number, out);
-    case DType::kU32:
-      return put_number<uint32_t>(number, out);
-    case DType::kI32:
-      return put_number<int32_t>(number, out);
-    case DType::kU64:
-      return put_number<uint64_t>(number, out);
-    case DType::kI64:
-      return put_number<int64_t>(number, out);
-    case DType::kF32:
-      return put_number<float>(number, out);
-    case DType::kF64:
-      return put_number<double>(number, out);
-    case DType::kF16:
-    case DType::kBF16:
-      return false;
-  }
-  return false;
-}
-
-// The number that lies in `from`, as an element; false where the type cannot hold it.
-bool convert(DType stored, Bytes from, DType dtype, MutableBytes to) {
-  switch (stored) {
-    case DType::kU8:
-      return put_as(dtype, load_le<uint8_t>(from), to);
-    case DType::kI8:
-      return put_as(dtype, load_le<int8_t>(from), to);
-    case DType::kU16:
-      return put_as(dtype, load_le<uint16_t>(from), to);
-    case DType::kI16:
-      return put_as(dtype, load_le<int16_t>(from), to);
-    case DType::kU32:
-      return put_as(dtype, load_le<uint32_t>(from), to);
-    case DType::kI32:
-      return put_as(dtype, load_le<int32_t>(from), to);
-    case DType::kU64:
-      return put_as(dtype, load_le<uint64_t>(from), to);
-    case DType::kI64:
-      return put_as(dtype, load_le<int64_t>(from), to);
-    case DType::kF32:
-      return put_as(dtype, load_le<float>(from), to);
-    case DType::kF64:
-      return put_as(dtype, load_le<double>(from), to);
-    case DType::kF16:
-    case DType::kBF16:
-      return false;
-  }
-  return false;
-}
-
-std::string number_text(DType stored, Bytes from) {
-  std::byte wide[8];
-  if (stored != DType::kF32 && stored != DType::kF64 && convert(stored, from, DType::kI64, wide))
-    return fmt::format("{}", load_le<int64_t>(wide));
-  return convert(stored, from, DType::kF64, wide) ? fmt::format("{}", load_le<double>(wide)) : "?";
-}
 
 struct Member {
   uint32_t field = 0;          // of the base
@@ -189,9 +99,8 @@ class Stacked final : public Source {
       HEADRACE_TRY(base_->assemble(sample, members[m].field, draws,
                                    pieces.subspan(at, request.pieces.size()), room));
       at += request.pieces.size();
-      const MutableBytes to = out.subspan(m * item, item);
       if (one.size() != size_of(members[m].stored)) return internal("a column of another size");
-      if (!convert(members[m].stored, one, stack.dtype, to))
+      if (!convert_number(members[m].stored, one, stack.dtype, out.subspan(m * item, item)))
         return no_such_number(sample, stack, m, number_text(members[m].stored, one));
     }
     return {};
@@ -238,7 +147,7 @@ class Stacked final : public Source {
       return invalid(fmt::format("columns become integers, f32 or f64; .cast(\"{}\") follows",
                                  dtype_name(stack.dtype)));
     std::byte element[8];
-    if (stack.missing == Missing::kFill && !put_as(stack.dtype, stack.fill, element))
+    if (stack.missing == Missing::kFill && !put_number(stack.dtype, stack.fill, element))
       return invalid(
           fmt::format("missing={} is no number of type {}", stack.fill, dtype_name(stack.dtype)));
     std::vector<Member>& members = members_.emplace_back();
@@ -297,7 +206,7 @@ class Stacked final : public Source {
       const std::span<const Piece> pieces = pieces_of(found, at + m);
       const std::string& column = stack.columns[m];
       if (pieces.empty()) {
-        if (stack.missing == Missing::kFill && put_as(stack.dtype, stack.fill, to)) continue;
+        if (stack.missing == Missing::kFill && put_number(stack.dtype, stack.fill, to)) continue;
         return corrupt(
             fmt::format("column '{}' has no value in sample {} ({}); say missing=0, "
                         "missing=\"nan\" or missing=\"drop\"",
@@ -307,7 +216,7 @@ class Stacked final : public Source {
       if (piece.unit != kInlineUnit || piece.length != 8 || begin < 8 || piece.begin > begin - 8)
         return internal("a number that does not lie in the index");
       const Bytes from = Bytes(out.inline_bytes).subspan(piece.begin, 8);
-      const bool fits = convert(members[m].stored, from, stack.dtype, to);
+      const bool fits = convert_number(members[m].stored, from, stack.dtype, to);
       if (!fits) return no_such_number(sample, stack, m, number_text(members[m].stored, from));
     }
     out.pieces.push_back({kInlineUnit, begin, item * members.size()});
