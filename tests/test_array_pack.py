@@ -540,8 +540,7 @@ def test_samples_come_back_from_zarr_and_hdf5(samples: hr.Dataset, tmp_path: pat
             want, got = samples[i], back[i]
             assert got["jpg"] == want["jpg"] and got["txt"] == want["txt"] and got["cls"] == want["cls"]
             assert np.array_equal(got["npy"], want["npy"]) and json.loads(got["json"]) == {"a": i}
-            if name[0] in "abc":
-                assert got["key"] == samples.key(i)
+            assert got["key"] == samples.key(i) and set(got) == {*want, "key"}
         batch = next(
             iter(hr.Loader(tmp_path / name, batch_size=16, fields={"x": hr.bytes("jpg"), "y": hr.scalar("cls")}, seed=3))
         )
@@ -587,11 +586,47 @@ def test_shuffled_samples_are_the_same_every_time(samples: hr.Dataset, tmp_path:
     for place, threads, memory in (("a", 1, 1 << 16), ("b", 3, 1 << 28)):
         (tmp_path / place).mkdir()
         hr.pack(samples, tmp_path / place / name, to=to, seed=5, threads=threads, memory=memory)
-    if to == "zarr":  # waves of another size give the same file; HDF5's heap is laid out by the waves
-        assert digests(tmp_path / "a" / name) == digests(tmp_path / "b" / name)
+    assert digests(tmp_path / "a" / name) == digests(tmp_path / "b" / name)
     labels = values_of(tmp_path / "a" / name, to)["cls"]
     assert np.array_equal(labels, values_of(tmp_path / "b" / name, to)["cls"])
     assert not np.array_equal(labels, np.arange(COUNT) % 7) and sorted(labels) == sorted(np.arange(COUNT) % 7)
+
+
+@pytest.mark.parametrize("to", ["zarr", "hdf5", "npy"])
+def test_samples_interrupted_and_started_again(samples: hr.Dataset, tmp_path: pathlib.Path, to: str) -> None:
+    options: dict[str, Any] = {"to": to, "memory": 1 << 20, "drop": ["jpg", "txt", "json"] if to == "npy" else None}
+
+    def stop(done: int, *_: int) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "stopped").mkdir()
+    (tmp_path / "straight").mkdir()
+    stopped, straight = tmp_path / "stopped" / TARGETS[to], tmp_path / "straight" / TARGETS[to]
+    with pytest.raises(KeyboardInterrupt):
+        hr.pack(samples, stopped, progress=stop, **options)
+    with pytest.raises(hr.Error):
+        hr.open(stopped)
+    assert not hr.pack(samples, stopped, **options)["was_complete"]
+    hr.pack(samples, straight, **options)
+    assert digests(stopped) == digests(straight)
+    assert sorted(os.listdir(stopped.parent)) == sorted(os.listdir(straight.parent))
+
+
+def test_a_data_set_that_is_files_of_arrays_is_packed_as_they_are(tmp_path: pathlib.Path) -> None:
+    ds = hr.open(hdf5_plain(tmp_path, {"x": cube("f4"), "grid": np.arange(6.0)}))
+    hr.pack(ds, tmp_path / "a.zarr", to="zarr")
+    assert set(values_of(tmp_path / "a.zarr", "zarr")) == {"x", "grid"}
+    hr.pack(ds[3:9], tmp_path / "b.zarr", to="zarr", keep_order=True)  # a view: sample by sample
+    same(values_of(tmp_path / "b.zarr", "zarr")["x"], cube("f4")[3:9])
+
+
+def test_texts_that_hdf5_cannot_hold_are_refused(tmp_path: pathlib.Path) -> None:
+    url = write_tar(tmp_path / "x.tar", [("a.txt", b"one\0two"), ("b.txt", b"three")])
+    with pytest.raises(hr.UsageError, match="NUL"):
+        hr.pack(url, tmp_path / "a.h5", to="hdf5")
+    assert not (tmp_path / "a.h5").exists()
+    with pytest.raises(hr.UsageError, match=r"call it .*\.h5"):
+        hr.pack(url, tmp_path / "a", to="hdf5")
 
 
 def test_tokens_of_varying_length(tmp_path: pathlib.Path) -> None:

@@ -310,6 +310,8 @@ class ArrayPacking:
     def run(self, progress: Callable[..., None] | None = None) -> dict[str, Any]:
         total = sum(job.plain_bytes for job in self.jobs)
         head = head_line(self._plan(), self.to, self.samples)
+        if not os.path.lexists(self.path):
+            check_room(self.path, int(sum(job.plain_bytes * job.ratio for job in self.jobs)))
         target = self.target(self.path, head, self.samples, self.threads)
         kept = 0
         try:
@@ -317,9 +319,9 @@ class ArrayPacking:
                 target.add(job.spec)
             if target.complete:
                 return self._result([], total, total, True)
-            check_room(self.path, int(sum(job.plain_bytes * job.ratio for job in self.jobs)))
             todo = [(j, b, s) for j in self.jobs for b, s in slabs(j.spec.shape, j.slab)]
             left = [t for t in todo if not target.has(t[0].spec, t[1])]
+            check_room(self.path, int(sum(j.bytes_in(s) * j.ratio for j, _, s in left)))
             done = kept = total - sum(j.bytes_in(s) for j, _, s in left)
             for job, begin, size, data in self._read_ahead(left):
                 target.write(job.spec, begin, size, data)

@@ -121,6 +121,8 @@ def _prepare_arrays(
     for name in ("shards", "for_ranks", "for_workers"):
         if options[name] > (0 if name == "shards" else 1):
             raise UsageError(f"{name} is for formats of records; {to} is read in parallel as it is")
+    if isinstance(source, Dataset) and type(source) is Dataset and not source._views and source._given is None:
+        source = source._urls if are_arrays(source._urls) else source  # all of the files, as they lie
     urls = None if isinstance(source, Dataset) else urls_of(source)
     if urls is None or not are_arrays(urls) or holds_values(urls, options["fields"], options["drop"]):
         if not (window is None and patch is None and along is None):
