@@ -7,6 +7,7 @@ The golden files that are small, each with the byte behind it that tells format_
 import gzip
 import struct
 import sys
+import zlib
 from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden"
@@ -80,10 +81,36 @@ def classic_netcdf(version: int, records: int) -> bytes:
     return (head + listed(12, [attribute(b"title", 2, 4, b"seed")]) + listed(11, variables)).ljust(600 + 12 * 4, b"\0")
 
 
+def heap_collection(objects):
+    """A global heap collection of HDF5, addresses of 8 bytes."""
+    body = b""
+    for number, data in enumerate(objects, 1):
+        body += struct.pack("<HHIQ", number, 1, 0, len(data)) + data + bytes(-len(data) % 8)
+    body += struct.pack("<HHIQ", 0, 0, 0, 32) + bytes(16)
+    return b"GCOL" + struct.pack("<BxxxQ", 1, 16 + len(body)) + body
+
+
+def heap_seeds():
+    """References to values of variable length, plain and in a chunk, and what they refer to."""
+    objects = [b"one", b"", b"three" * 9]
+    out = {}
+    for chain, pack in ((0, bytes), (1, zlib.compress)):
+        for base in (0, 64):
+            stored = b""
+            for _ in range(3):  # the packed length moves the addresses, which may change the length
+                at = base + -(-len(stored) // 8) * 8
+                references = [(len(o), at - base, i + 1) for i, o in enumerate(objects)] + [(0, 0, 0)]
+                stored = pack(b"".join(struct.pack("<IQI", *r) for r in references))
+            file = stored + bytes(at - len(stored)) + heap_collection(objects)
+            out[f"{chain}-{base}"] = struct.pack("<BBHH", 16 if base else 0, chain, 4, len(stored)) + file
+    return out
+
+
 def main(to: Path):
     seeds = {
         "netcdf_fuzz": {f"{v}-{n}": classic_netcdf(v, n) for v in (1, 2, 5) for n in (4, 0, -1)},
         "format_fuzz": format_seeds(),
+        "hdf5_heap_fuzz": heap_seeds(),
         "expression_fuzz": {f"{i}": b"\0" + text.encode() for i, text in enumerate(EXPRESSIONS)},
     }
     for target, files in seeds.items():

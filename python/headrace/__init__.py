@@ -12,12 +12,14 @@ from .batch import Batch
 from .blend import Blend, blend
 from .dataset import Dataset, open
 from .errors import DataError, Error, StorageError, Unsupported, UsageError
-from .fields import IMAGENET, ArrayField, Field, ImageField, array, image, key, scalar, text, tokens
+from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text, tokens
 from .fields import bytes_ as bytes
 from .fields import json_ as json
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
+from .looking import to_xarray
 from .mix import Mix, cutmix, mixup
+from .statistics import stats
 from .tools import build_index, doctor, formats, image_size, pack
 
 __version__ = "0.1.0"
@@ -43,6 +45,7 @@ __all__ = [
     "boxes",
     "build_index",
     "bytes",
+    "columns",
     "cutmix",
     "doctor",
     "formats",
@@ -57,6 +60,8 @@ __all__ = [
     "pack",
     "points",
     "scalar",
+    "stats",
     "text",
+    "to_xarray",
     "tokens",
 ]

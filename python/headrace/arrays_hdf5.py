@@ -104,7 +104,7 @@ class _File:
 
     def _column(self, dataset: Any, like: Stored, column: Column, stored_bytes: int) -> Stored:
         name = f"{like.name}.{column.name}" if column.name else like.name
-        dims = like.dims + tuple(f"axis{len(like.dims) + i}" for i in range(len(column.inner)))
+        dims = like.dims + tuple(f"inner{i}" for i in range(len(column.inner)))
         out = replace(like, name=name, dims=dims, shape=like.shape + column.inner, why=column.why)
         out.kind, out.dtype, out.big_endian = column.kind, column.dtype, column.big_endian
         out.chunk, out.inner, out.text_end = like.chunk + column.inner, len(column.inner), column.text_end

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,11 @@ WHOLE_FILE = (1 << 64) - 1
 
 #: A grid above this is a damaged file or one that should not be read chunk by chunk.
 MOST_CHUNKS = 1 << 27
+
+
+#: Bytes of an array that are kept in memory, where a sample takes no more than the second number of them.
+MOST_HELD = 32 << 20
+MOST_HELD_A_SAMPLE = 64
 
 
 @dataclass
@@ -80,7 +85,7 @@ class Stored:
         return {**out, "shape": list(self.shape), "chunk": list(self.chunk), "places": places, "missing": self.missing}
 
     def unpack_by(self, attributes: Mapping[str, Any]) -> None:
-        """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers."""
+        """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers; the others are kept for who looks."""
         self.attributes = plain_attributes(attributes)
 
         def number(*names: str) -> float | None:
@@ -104,6 +109,24 @@ class Stored:
             return
         self.packed, self.missing = True, missing
         self.scale, self.offset = (1.0 if scale is None else scale), (0.0 if offset is None else offset)
+
+
+def held_if_small(stored: Stored, along: int | None) -> Stored:
+    """Numbers of which a sample takes a few bytes (labels): all of them read now, and not one by one later."""
+    plain = stored.dtype and stored.values is None and stored.reader is None and not stored.record and not stored.literal
+    if along is None or not plain or stored.filters or stored.chunk != stored.shape or len(stored.places) != 1:
+        return stored
+    _, _, offset, size = (int(n) for n in stored.places[0])
+    wanted = math.prod(stored.shape) * (int(stored.dtype.lstrip("uifb")) // 8)
+    if not 0 < wanted <= min(size, MOST_HELD) or size == WHOLE_FILE or wanted > MOST_HELD_A_SAMPLE * stored.shape[along]:
+        return stored
+    try:
+        with open(stored.files[0], "rb") as f:
+            f.seek(offset)
+            literal = f.read(wanted)
+    except OSError:
+        return stored  # whoever reads a sample says what is wrong
+    return replace(stored, literal=literal) if len(literal) == wanted else stored
 
 
 #: How HDF5, NetCDF-4 and xarray keep the names of axes.

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _core
-from .arrays_model import Stored, is_npy_folder, listed, npy_arrays, npy_folder
+from .arrays_model import Stored, held_if_small, is_npy_folder, listed, npy_arrays, npy_folder
 from .arrays_netcdf import netcdf_arrays, sniff
 from .errors import Unsupported, UsageError
-from .fields import ArrayField, Field
+from .fields import ArrayField, ColumnsField, Field
 
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc3", ".nc4", ".cdf")
 
@@ -59,7 +59,8 @@ def _expanded(urls: Sequence[str]) -> list[tuple[str, str]]:
     return out
 
 
-def _read(path: str, group: str) -> list[Stored]:
+def read_arrays(path: str, group: str) -> list[Stored]:
+    """What the metadata of one file or folder say."""
     kind = _kind(path)
     if not os.path.exists(path):
         from .errors import NotFound
@@ -83,10 +84,13 @@ def _read(path: str, group: str) -> list[Stored]:
 class Cube:
     """The variables of one or several files that follow each other along one axis."""
 
+    #: Axes of which only some indexes are there.
+    cuts: Mapping[str, list[int]] = {}
+
     def __init__(self, urls: Sequence[str]) -> None:
         self.paths = _expanded(urls)
         self.kind = _kind(self.paths[0][0])
-        self.files = [{a.name: a for a in _read(path, group)} for path, group in self.paths]
+        self.files = [{a.name: a for a in read_arrays(path, group)} for path, group in self.paths]
         self.where = self.paths[0][0]
 
     def variable(self, name: str) -> Stored:
@@ -101,7 +105,10 @@ class Cube:
             raise Unsupported(f"{self.where}: '{name}' cannot be read: {stored.why}")
         return stored
 
-    def segments(self, name: str) -> list[Stored]:
+    def segments(self, name: str, along: str | None) -> list[Stored]:
+        """Those of all files; of one that does not run along the axis, the first's."""
+        if along is None:
+            return [self.files[0][name]]
         out = []
         for (path, _), arrays in zip(self.paths, self.files):
             if name not in arrays:
@@ -110,6 +117,16 @@ class Cube:
                 raise Unsupported(f"{path}: '{name}' cannot be read: {arrays[name].why}")
             out.append(arrays[name])
         return out
+
+    def coordinate(self, dim: str, extent: int) -> Any:
+        """The values of the axis; None where it has none."""
+        stored = self.files[0].get(dim)
+        if stored is None or stored.why or stored.shape != (extent,) or stored.kind != "array" or stored.values is not None:
+            return None
+        return values_of(self, stored)
+
+    def open_all(self) -> None:
+        """Called where all variables are asked for."""
 
     def lead(self) -> Stored:
         """The variable whose first axis samples run along unless told: the one of most axes."""
@@ -137,18 +154,21 @@ class Description:
         stored = self.cube.variable(name)
         if stored.name not in self._numbers:
             moves = self.along in stored.dims
-            numbers = []
-            for segment in self.cube.segments(stored.name) if moves else [stored]:
-                numbers.append(len(self.arrays))
-                self.arrays.append(segment.described(len(self.files)))
-                self.files += segment.files
-                if segment.reader is not None:
-                    self.readers[segment.files[0]] = segment.reader
-                    self.slow.append(f"{segment.files[0]} is read through h5py, one thread at a time and slowly: {segment.slow}")
-            self._numbers[stored.name] = len(self.variables)
-            axis = stored.dims.index(self.along) if moves else None
-            self.variables.append({"name": stored.name, "dims": list(stored.dims), "segments": numbers, "along": axis})
+            segments = self.cube.segments(stored.name, self.along if moves else None)
+            self._numbers[stored.name] = self.add(stored, segments, stored.dims.index(self.along) if moves else None)
         return self._numbers[stored.name]
+
+    def add(self, stored: Stored, segments: Sequence[Stored], axis: int | None) -> int:
+        numbers = []
+        for segment in segments:
+            numbers.append(len(self.arrays))
+            self.arrays.append(held_if_small(segment, axis).described(len(self.files)))
+            self.files += segment.files
+            if segment.reader is not None:
+                self.readers[segment.files[0]] = segment.reader
+                self.slow.append(f"{segment.files[0]} is read through h5py, one thread at a time and slowly: {segment.slow}")
+        self.variables.append({"name": stored.name, "dims": list(stored.dims), "segments": numbers, "along": axis})
+        return len(self.variables) - 1
 
     def length(self) -> int:
         """Along the axis, over all files; equal for all variables that run along it."""
@@ -165,37 +185,46 @@ class Description:
             raise UsageError(f"no variable that is asked for has the axis '{self.along}' that samples run along")
         return next(iter(lengths.values()))
 
+    def filled(self, **samples: Any) -> dict[str, Any]:
+        """For the engine; ``samples``: which there are."""
+        gathered = {"files": self.files, "arrays": self.arrays, "variables": self.variables, "fields": self.fields}
+        return gathered | {"starts": None, "end": 0, "stride": 1, "tiled": False, "readers": self.readers or None} | samples
+
     def open(self, reach: int, stride: int, tiled: bool, notices: list[str]) -> _core.Source:
         total = self.length()
+        cut = self.cube.cuts.get(self.along)
+        starts: list[int] = []
+        if cut is not None:
+            if cut != list(range(cut[0], cut[0] + len(cut))):
+                raise UsageError(
+                    f"the Dataset holds some indexes of '{self.along}' that do not follow each other: take a view of it"
+                )
+            total = len(cut)
+            starts = list(range(cut[0], cut[0] + total - reach + 1, stride))
         if reach > total:
             raise UsageError(f"a sample takes {reach} steps (window and horizon) and '{self.along}' has {total}")
-        return _core.open_arrays(
-            {
-                "files": self.files,
-                "arrays": self.arrays,
-                "variables": self.variables,
-                "fields": self.fields,
-                "starts": [],
-                "end": total - reach + 1,
-                "stride": stride,
-                "tiled": tiled,
-                "format": self.cube.kind,
-                "notices": notices + self.slow,
-                "readers": self.readers or None,
-            }
-        )
+        filled = self.filled(starts=np.array(starts, np.int64).reshape(-1, 1) if starts else None, end=total - reach + 1, stride=stride, tiled=tiled)
+        return _core.open_arrays({**filled, "format": self.cube.kind, "notices": notices + self.slow})
 
 
-def values_of(cube: Cube, stored: Stored) -> Any:
-    """All elements of a small array: coordinates."""
+def values_of(cube: Cube, stored: Stored, choice: Sequence[list[int]] | None = None, parts: Sequence[Stored] = ()) -> Any:
+    """The elements of an array at the indexes of each axis, empty for all: coordinates, and what a user looks at.
+
+    ``parts``: the array of another file in its place."""
     d = Description(cube, along="\0")
-    number = d.variable(stored.name)
+    number = d.add(stored, parts or [stored], None)
     # One sample that takes all of it: an axis of its own that nothing runs along.
     one = Stored("\0", ("\0",), (1,), (1,), "u8", places=np.zeros((1, 4), np.uint64))
     d.arrays.append(one.described(0))
     d.variables.append({"name": "\0", "dims": ["\0"], "segments": [len(d.arrays) - 1], "along": 0})
     d.fields = [
-        {"name": "v", "variables": [number], "from": 0, "count": 0, "axes": [([], 0, False)] * len(stored.shape)},
+        {
+            "name": "v",
+            "variables": [number],
+            "from": 0,
+            "count": 0,
+            "axes": [(c, 0, False) for c in choice or [[]] * len(stored.shape)],
+        },
     ]
     source = d.open(1, 1, False, [])
     return np.asarray(_core.Dataset.make(source, []).at(0, ["array"])[0])
@@ -203,11 +232,7 @@ def values_of(cube: Cube, stored: Stored) -> Any:
 
 def _indexes(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
     """The indexes of an axis that ``sel`` names by the values of its coordinate, or by number."""
-    coordinate = cube.files[0].get(dim)
-    known = None
-    numbers = coordinate is not None and coordinate.kind == "array" and coordinate.values is None
-    if coordinate is not None and numbers and not coordinate.why and coordinate.shape == (extent,):
-        known = values_of(cube, coordinate)
+    known = cube.coordinate(dim, extent)
     if isinstance(wanted, slice):
         if wanted.step is not None:
             raise UsageError(f"sel: a slice of '{dim}' with a step; write the values as a list")
@@ -254,7 +279,12 @@ def _axes(cube: Cube, stored: Stored, along: str, options: Mapping[str, Any], na
     size = dict(zip(free[len(free) - len(patch) :], patch))
     out: list[tuple[list[int], int, bool]] = []
     for i, dim in enumerate(stored.dims):
-        indexes = _indexes(cube, dim, sel[dim], stored.shape[i]) if dim in sel else []
+        cut = cube.cuts.get(dim) if dim != along else None
+        indexes = _indexes(cube, dim, sel[dim], len(cut) if cut else stored.shape[i]) if dim in sel else []
+        if cut is not None:
+            if i in size:
+                raise UsageError(f"field '{name}': a patch along '{dim}', of which the Dataset holds a part: open all of it")
+            indexes = [cut[n] for n in indexes] if indexes else list(cut)
         out.append((indexes, size.get(i, 0), dim in periodic))
     return out
 
@@ -268,10 +298,13 @@ def _shared(fields: Mapping[str, Field], name: str, default: Any) -> Any:
     return next(iter(said.values())) if said else default
 
 
-def open_arrays(urls: Sequence[str], fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]:
+def open_arrays(
+    source: Sequence[str] | Cube, fields: Mapping[str, Field] | None
+) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data set and the fields as they are to be asked of it."""
-    cube = Cube(urls)
+    cube = source if isinstance(source, Cube) else Cube(source)
     if fields is None:
+        cube.open_all()
         return _open_all(cube), None
     if not isinstance(fields, Mapping) or not fields:
         raise UsageError("fields is a dict: {'x': hr.array('t2m', window=4), ...}")
@@ -289,6 +322,9 @@ def open_arrays(urls: Sequence[str], fields: Mapping[str, Field] | None) -> tupl
         if f.what == "key":
             given[name] = f
             continue
+        if isinstance(f, ColumnsField):
+            given[name] = f._with(columns=[_add_column(d, name, column, fields) for column in f.columns])
+            continue
         options = f.windows if isinstance(f, ArrayField) else {}
         numbers = [d.variable(v) for v in (f.variables if isinstance(f, ArrayField) else [f.field])]
         stored = cube.variable(d.variables[numbers[0]]["name"])
@@ -298,20 +334,48 @@ def open_arrays(urls: Sequence[str], fields: Mapping[str, Field] | None) -> tupl
         if window and along not in stored.dims:
             raise UsageError(f"field '{name}': '{stored.name}' has no axis '{along}' for a window; it has {listed(stored.dims)}")
         d.fields.append({"name": name, "variables": numbers, "from": 0, "count": window, "axes": axes, "kind": kind})
-        given[name] = f._with(field=name)
+        given[name] = _normalised(f, name, d, window)._with(field=name)
         if horizon:
             target = f"{name}_target"
             if target in fields:
                 raise UsageError(f"field '{name}' with a horizon gives '{target}', and a field of that name is asked for")
             d.fields.append({"name": target, "variables": numbers, "from": max(1, window), "count": horizon, "axes": axes})
-            given[target] = f._with(field=target)
+            given[target] = _normalised(f, target, d, horizon)._with(field=target)
         reach = max(reach, max(1, window) + horizon)
     return d.open(reach, _shared(wanted, "stride", 1), bool(_shared(wanted, "tiled", False)), []), given
 
 
+def _add_column(d: Description, name: str, column: str, taken: Container[str]) -> str:
+    """One number of every sample, for hr.columns; the name of its field."""
+    number = d.variable(column)
+    stored = d.cube.variable(column)
+    if stored.kind != "array" or stored.values is not None or stored.dims != (d.along,):
+        what = f"{stored.dtype}{list(stored.shape)}" if stored.kind == "array" and stored.values is None else stored.kind
+        raise UsageError(f"field '{name}': column '{column}' holds {what}; columns of numbers along '{d.along}' are wanted")
+    inner = column
+    while inner in taken:
+        inner += "'"
+    if all(f["name"] != inner for f in d.fields):
+        d.fields.append({"name": inner, "variables": [number], "from": 0, "count": 0, "axes": [([], 0, False)], "kind": "array"})
+    return inner
+
+
+def _normalised(field: Field, name: str, d: Description, count: int) -> Field:
+    """The field that was added last, with numbers in place of statistics."""
+    from .statistics import settled
+
+    axes = d.fields[-1]["axes"]
+    variables = [d.variables[n] for n in d.fields[-1]["variables"]]
+    dims, first = variables[0]["dims"], d.arrays[variables[0]["segments"][0]]["shape"]
+    extents = [patch or len(indexes) or n for (indexes, patch, _), n in zip(axes, first)]
+    if variables[0]["along"] is not None:
+        extents[variables[0]["along"]] = max(1, count)
+    return settled(field, name, [v["name"] for v in variables], dims, axes, extents)
+
+
 def _kind_of(name: str, f: Field, stored: Stored) -> str:
     """What the field's bytes are to the engine; refuses what cannot be made of them."""
-    made = ("array", "tokens", "scalar", "bytes")
+    made: tuple[str, ...] = ("array", "tokens", "scalar", "bytes")
     if stored.kind != "array":
         made = ("image", "bytes", "text", "json", "scalar", "array", "tokens")
     elif stored.values is None and stored.dtype == "u8":
@@ -325,8 +389,9 @@ def _kind_of(name: str, f: Field, stored: Stored) -> str:
 
 def _first_axis(cube: Cube, fields: Mapping[str, Field]) -> str:
     for f in fields.values():
-        stored = cube.variable(f.variables[0] if isinstance(f, ArrayField) else f.field)
-        if stored.dims:
+        names = f.columns if isinstance(f, ColumnsField) else f.variables if isinstance(f, ArrayField) else [f.field]
+        stored = cube.variable(names[0])
+        if len(stored.dims) > stored.inner:
             return stored.dims[0]
     raise UsageError("the variables have no axis that samples could run along")
 
@@ -342,7 +407,7 @@ def _open_all(cube: Cube) -> _core.Source:
         if at is None or stored.shape[at] != length:
             left.append(f"'{stored.name}'" + (f" ({stored.why})" if stored.why else ""))
             continue
-        axes: list[tuple[list[int], int, bool]] = [([], 0, False)] * len(stored.shape)
+        axes = _axes(cube, stored, along, {}, stored.name)
         d.fields.append(
             {
                 "name": stored.name,

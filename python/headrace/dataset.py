@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from .checks import path, whole
 from .errors import Unsupported, UsageError
-from .fields import ArrayField, Field
+from .fields import ArrayField, ColumnsField, Field
 from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -40,8 +40,12 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def urls_of(source: Any) -> list[str]:
-    """A path, a glob, braces, or a list of them."""
+def urls_of(source: Any) -> Any:
+    """A path, a glob, braces, or a list of them, as a list; of an xarray Dataset where its variables lie."""
+    from .arrays_xarray import is_xarray, trace
+
+    if is_xarray(source):
+        return trace(source)
     if isinstance(source, (str, os.PathLike)):
         source = [source]
     if isinstance(source, Sequence) and source and all(isinstance(s, (str, os.PathLike)) for s in source):
@@ -63,25 +67,47 @@ def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory:
 
 
 def open_data(
-    urls: list[str], fields: Mapping[str, Field] | None, index: Any = None, root: Any = None, in_memory: bool = False
+    urls: Any, fields: Mapping[str, Field] | None, index: Any = None, root: Any = None, in_memory: bool = False
 ) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data, and the fields as they are to be asked of it: of files of arrays they say what a sample is."""
     from .arrays_open import are_arrays, open_arrays
+    from .arrays_xarray import Traced, XarrayCube
 
-    if not are_arrays(urls):
+    if isinstance(urls, Traced):
+        source, fields = open_arrays(XarrayCube(urls), fields)
+    elif not are_arrays(urls):
         for name, field in fields.items() if isinstance(fields, Mapping) else ():
             if isinstance(field, ArrayField) and (field.windows or len(field.variables) > 1):
                 said = ", ".join(field.windows) or "several names"
                 raise UsageError(
                     f"field '{name}': {said} are for files of arrays (HDF5, NetCDF, Zarr, npy), which {urls[0]!r} is not"
                 )
-        return open_source(urls, index, root, in_memory), fields
+        return with_columns(open_source(urls, index, root, in_memory), fields)
+    else:
+        source, fields = open_arrays(urls, fields)
     if in_memory or index is not None or root is not None:
         raise Unsupported("in_memory, index and root are not there for files of arrays")
-    source, fields = open_arrays(urls, fields)
     for notice in source.notices:
         tell_once(notice)
-    return source, fields
+    return with_columns(source, fields)
+
+
+def with_columns(source: _core.Source, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]:
+    """The data with a field more for every ``hr.columns``, and the fields as they are to be asked of it."""
+    stacks = {n: f for n, f in fields.items() if isinstance(f, ColumnsField)} if isinstance(fields, Mapping) else {}
+    if not stacks or fields is None:
+        return source, fields
+    known = {name for name, _, _ in source.schema}
+    described, given = [], dict(fields)
+    for name, field in stacks.items():
+        inner = name
+        while inner in known:
+            inner += "'"
+        fill = float("nan") if isinstance(field.missing, str) else float(field.missing)
+        missing = field.missing if isinstance(field.missing, str) else "fill"
+        described.append({"name": inner, "columns": field.columns, "dtype": field.dtype, "missing": missing, "fill": fill})
+        given[name] = field._with(field=inner)
+    return source.stacked(described), given
 
 
 def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> list[dict[str, Any]]:
@@ -96,6 +122,10 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
             raise UsageError(f"fields: the name of an output is a text, not {name!r}")
         if not isinstance(field, Field):
             raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
+        if any("stats" in params for _, params in field.steps):  # of a view, or no file of arrays: one number each
+            from .statistics import settled
+
+            field = settled(field, name, [field.field], (), (), ())
         spec: dict[str, Any] = {
             "output": name,
             "field": field.field,
@@ -141,7 +171,7 @@ class Dataset(Views):
 
     def __init__(
         self,
-        urls: list[str],
+        urls: Any,
         fields: Mapping[str, Field] | None = None,
         *,
         index: Any = None,
@@ -164,7 +194,9 @@ class Dataset(Views):
 
     def __getstate__(self) -> dict[str, Any]:
         # Absolute: whoever unpickles it may stand in another folder.
-        urls = [os.path.abspath(url) if "://" not in url else url for url in self._urls]
+        urls = self._urls
+        if isinstance(urls, list):
+            urls = [os.path.abspath(url) if "://" not in url else url for url in urls]
         index, root = (p if p is None else os.path.abspath(p) for p in (self._index, self._root))
         return {"args": (urls, self._given, index, root, self._in_memory, self._views)}
 
@@ -222,6 +254,11 @@ class Dataset(Views):
     def schema(self) -> list[tuple[str, str]]:
         """The fields of the data: (name, kind)."""
         return [(name, kind) for name, kind, _ in self._source.schema]
+
+    @property
+    def notices(self) -> list[str]:
+        """What was said when it was opened: what was left out, what is read slowly and why."""
+        return list(self._source.notices)
 
     @property
     def fingerprint(self) -> str:

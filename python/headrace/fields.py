@@ -8,6 +8,8 @@ data set is made, before any data moves.
 from __future__ import annotations
 
 import copy
+import json
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +19,19 @@ from .errors import UsageError
 IMAGENET: tuple[tuple[float, ...], tuple[float, ...]] = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 Self = TypeVar("Self", bound="Field")
+
+
+class Stats(dict[str, dict[str, Any]]):
+    """Statistics of variables, as ``hr.stats`` gives them."""
+
+    def __repr__(self) -> str:
+        return f"<statistics of {', '.join(self)}>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As JSON, for ``normalize(path)``."""
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(self, f, indent=1)
+            f.write("\n")
 
 
 class Field:
@@ -92,8 +107,15 @@ class ArrayField(Field):
         self.variables = [field]  # of a file of arrays
         self.windows: dict[str, Any] = {}  # what a sample takes of them
 
-    def normalize(self, mean: float | Sequence[float], std: float | Sequence[float]) -> ArrayField:
-        """``(value - mean) / std`` as f32. One number each, or one for each of the last axis."""
+    def normalize(self, mean: Any, std: float | Sequence[float] | None = None) -> ArrayField:
+        """``(value - mean) / std`` as f32. One number each, or one for each of the last axis.
+
+        Or ``normalize(stats)``: what ``hr.stats`` gives, or the path of the JSON that ``headrace stats --json`` writes;
+        each variable by its own, and each level where they are kept apart (``per="level"``)."""
+        if std is None:
+            from .statistics import load
+
+            return self._step("normalize", stats=load(mean))
         return self._step("normalize", mean=mean, std=std)
 
     def cast(self, dtype: str) -> ArrayField:
@@ -468,6 +490,36 @@ def array(
         {"along": along, "window": window, "stride": stride, "horizon": horizon, "patch": patch, "tiled": tiled}
         | {"periodic": periodic, "sel": sel}
     )
+    return out
+
+
+class ColumnsField(ArrayField):
+    """Columns of numbers, side by side."""
+
+    columns: list[str]
+    dtype: str
+    missing: str | float
+
+
+def columns(names: Sequence[str], *, dtype: str = "f32", missing: str | float = "error") -> ColumnsField:
+    """Columns of a table (CSV, Parquet, Arrow), side by side: [n, len(names)] in a batch.
+
+    ``dtype``: "f32", "f64" or an integer, which holds every number exactly or the sample is bad; ``normalize`` and
+    ``cast`` follow as for ``hr.array``. ``missing``: what a null or an empty cell is. "error": bad data that names
+    column and sample; a number: that number; "nan"; "drop": rows without a value in one of the columns are left out of
+    the data set, so that ``len`` and batches do not count them. A NaN that is stored is a number, and stays.
+    """
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):
+        raise UsageError(f"columns takes a list of names of columns, not {names!r}")
+    number = isinstance(missing, (int, float)) and not isinstance(missing, bool)
+    if not number and missing not in ("error", "nan", "drop"):
+        raise UsageError(f'missing is "error", "nan", "drop" or a number, not {missing!r}')
+    if not isinstance(dtype, str):
+        raise UsageError(f"dtype is a name like 'f32', not {dtype!r}")
+    if missing == "nan" and dtype[:1] in "iu":
+        raise UsageError(f'missing="nan" goes with "f32" or "f64"; {dtype} has no NaN')
+    out = ColumnsField("array", ",".join(names))
+    out.columns, out.missing, out.dtype, out.finish = list(names), missing, dtype, "array"
     return out
 
 

@@ -124,6 +124,7 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
         "blocks": source.blocks,
         "fingerprint": dataset.fingerprint,
         "classes": source.classes,
+        "notices": dataset.notices,
         "fields": fields,
         "arrays": look_at_arrays(url),
         "shards": shards if known else [],
@@ -203,6 +204,8 @@ def page(facts: dict[str, Any]) -> None:
     if facts["classes"]:
         head.add_row("classes", terminal.plain(f"{len(facts['classes']):,}: {_first(facts['classes'])}"))
     head.add_row("fingerprint", facts["fingerprint"])
+    for notice in facts["notices"]:
+        head.add_row("notice", terminal.plain(notice))
     out.print(head)
     out.print()
     if facts["arrays"]:

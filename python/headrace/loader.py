@@ -13,7 +13,7 @@ from typing import Any
 from . import _core, checks, ranks
 from .batch import STATE_VERSION, Batch, register_pytree
 from .blend import Blend
-from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, tell_once, urls_of
+from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, tell_once, urls_of, with_columns
 from .errors import UsageError
 from .fields import Field
 from .mix import Mix, mix_options
@@ -189,14 +189,19 @@ class Loader:
         if isinstance(source, (Blend, Dataset)) and (index is not None or root is not None):
             raise UsageError("index and root belong to hr.open(url, index=..., root=...) when a data set or a blend is given")
         if isinstance(source, Blend):
-            return source.sources(), source.weights(), source.epoch_samples, fields
+            parts = [(name, *with_columns(part, fields)) for name, part in source.sources()]
+            return [p[:2] for p in parts], source.weights(), source.epoch_samples, parts[0][2]
         if isinstance(source, Dataset):
             if fields is None or source.format not in ARRAY_FORMATS or _as_they_are(fields, source):
-                return [("", source._source)], [], 0, fields if fields is not None else source._fields
+                if fields is None:
+                    return [("", source._source)], [], 0, source._fields
+                stacked, fields = with_columns(source._source, fields)
+                return [("", stacked)], [], 0, fields
             if source._views:
                 raise UsageError("fields say what a sample of arrays is: give them to hr.open(), before the view is made")
-            source = source._urls
-        opened, fields = open_data(urls_of(source), fields, index, root)
+            opened, fields = open_data(source._urls, fields)
+        else:
+            opened, fields = open_data(urls_of(source), fields, index, root)
         return [("", opened)], [], 0, fields
 
     # -- epochs ---------------------------------------------------------------------------------

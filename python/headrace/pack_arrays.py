@@ -139,10 +139,7 @@ class ArrayPacking:
         self.along = self._axis()
         description = Description(self.cube, self.along)
         chosen = [(name, new, description.variable(name)) for name, new in self._chosen()]
-        self.reader = _core.array_reader(
-            {"files": description.files, "arrays": description.arrays, "variables": description.variables, "fields": []}
-            | {"starts": [], "end": 0, "stride": 1, "tiled": False, "readers": description.readers or None}
-        )
+        self.reader = _core.array_reader(description.filled())
         self.patch = self._patch()
         self.jobs = [self._job(name, new, number) for name, new, number in chosen]
         sized = sorted(self.jobs, key=lambda j: j.spec.name)
@@ -220,7 +217,7 @@ class ArrayPacking:
 
     def _check_alike(self, name: str) -> None:
         """Attributes are taken from the first file: those that say what the numbers mean must be the same in all."""
-        segments = self.cube.segments(name) if self.along in self.cube.variable(name).dims else []
+        segments = self.cube.segments(name, self.along) if self.along in self.cube.variable(name).dims else []
         for (path, _), other in zip(self.cube.paths, segments):
             for word in ("units", "calendar"):
                 a, b = segments[0].attributes.get(word), other.attributes.get(word)

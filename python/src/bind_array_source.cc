@@ -13,7 +13,9 @@
 #include "array/array_source.h"
 #include "array/flat_values.h"
 #include "array/heap_values.h"
+#include "array/labels.h"
 #include "array/netcdf_classic.h"
+#include "array/stats.h"
 #include "array_description.h"
 #include "base/crc32c.h"
 #include "base/machine.h"
@@ -23,6 +25,7 @@
 #include "format/expand.h"
 #include "format/parallel.h"
 #include "handles.h"
+#include "progress.h"
 #include "python_store.h"
 
 namespace nb = nanobind;
@@ -158,6 +161,16 @@ ArrayField field_of(nb::handle d) {
   return out;
 }
 
+// Rows of (position, corner of the patch).
+using Starts = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void read_starts(const Starts& rows, ArraySamples& out) {
+  for (size_t i = 0; i < rows.shape(0); ++i) {
+    out.starts.push_back(rows(i, 0));
+    for (size_t k = 1; k < rows.shape(1); ++k) out.corners.push_back(rows(i, k));
+  }
+}
+
 }  // namespace
 
 ArrayDescription description_of(nb::handle d, const Store& store) {
@@ -182,10 +195,24 @@ ArrayDescription description_of(nb::handle d, const Store& store) {
     out.variables.push_back(std::move(variable));
   }
   for (nb::handle f : d["fields"]) out.fields.push_back(field_of(f));
-  out.samples.starts = get<std::vector<int64_t>>(d, "starts");
+  if (has(d, "starts")) read_starts(get<Starts>(d, "starts"), out.samples);
   out.samples.end = get<int64_t>(d, "end");
   out.samples.stride = get<int64_t>(d, "stride");
   out.samples.tiled = get<bool>(d, "tiled");
+  if (has(d, "names")) {
+    out.samples.cases = true;
+    out.samples.names = get<std::vector<std::string>>(d, "names");
+  }
+  if (has(d, "labels")) {
+    out.samples.share = get<double>(d, "share");
+    for (nb::handle classes : d["labels"]) {
+      LabelPlaces& places = out.samples.labels.emplace_back();
+      for (nb::handle one : classes) {
+        const auto rows = nb::cast<Starts>(one);
+        places.classes.emplace_back(rows.data(), rows.data() + rows.size());
+      }
+    }
+  }
   return out;
 }
 
@@ -202,6 +229,55 @@ SourceHandle open_arrays(nb::handle d) {
   out.source = unwrap(make_array_source(description_of(d, *store), store));
   out.format = get<std::string>(d, "format");
   out.notices = get<std::vector<std::string>>(d, "notices");
+  return out;
+}
+
+// (count, NaNs, mean, deviation, min, max) of one variable, or of each index of an axis of it.
+nb::list array_stats(nb::handle d, uint32_t variable, std::optional<size_t> per, unsigned threads,
+                     nb::object function) {
+  const std::shared_ptr<const Store> store = store_of(d);
+  const ArrayDescription description = description_of(d, *store);
+  Progress progress(std::move(function));
+  StatsOptions options{.per = per, .threads = threads == 0 ? usable_cpus() : threads};
+  options.progress = [&progress](uint64_t done, uint64_t all) { progress.tell(done, all); };
+  options.cancel = progress.cancel();
+  Result<std::vector<Moments>> found = internal("not counted");
+  {
+    nb::gil_scoped_release release;
+    found = headrace::array_stats(description, variable, *store, options);
+  }
+  progress.finish();
+  nb::list out;
+  for (const Moments& m : unwrap(std::move(found)))
+    out.append(nb::make_tuple(m.count, m.nans, m.mean, m.deviation(), m.min, m.max));
+  return out;
+}
+
+// Of each case a list, of each class an array of places on the last axes.
+nb::list find_labels(nb::handle d, uint32_t variable, size_t axes) {
+  const std::shared_ptr<const Store> store = store_of(d);
+  const ArrayDescription description = description_of(d, *store);
+  Result<std::vector<LabelPlaces>> found = internal("not looked for");
+  {
+    nb::gil_scoped_release release;
+    found = headrace::find_labels(description, variable, axes, *store,
+                                  [](size_t count, const std::function<Status(size_t)>& job) {
+                                    return parallel_for(count, static_cast<unsigned>(usable_cpus()),
+                                                        job);
+                                  });
+  }
+  nb::list out;
+  for (LabelPlaces& places : unwrap(std::move(found))) {
+    nb::list classes;
+    for (std::vector<int64_t>& one : places.classes) {
+      auto* held = new std::vector<int64_t>(std::move(one));
+      nb::capsule owner(held,
+                        [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+      classes.append(
+          nb::ndarray<nb::numpy, int64_t>(held->data(), {held->size() / axes, axes}, owner));
+    }
+    out.append(classes);
+  }
   return out;
 }
 
@@ -262,6 +338,9 @@ nb::list netcdf_file(const std::string& path) {
 
 void bind_array_source(nb::module_& m) {
   m.def("open_arrays", &open_arrays);
+  m.def("array_stats", &array_stats, nb::arg("description"), nb::arg("variable"),
+        nb::arg("per").none(), nb::arg("threads"), nb::arg("progress").none());
+  m.def("find_labels", &find_labels);
   m.def("npy_file", &npy_file);
   m.def("netcdf_file", &netcdf_file);
   m.def("crc32c", [](nb::bytes data) {

@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -89,10 +90,17 @@ T wait_for(std::future<T> work, std::atomic<bool>& cancel) {
 
 // The data set read into memory.
 SourceHandle hold(const SourceHandle& from, const std::string& folder) {
-  if (!from.whole) check(unsupported("in_memory=True is not yet there for files of arrays"));
   std::atomic<bool> cancel{false};
   const HoldOptions options{folder, usable_memory_bytes() / 2, &cancel};
-  auto work = std::async(std::launch::async, [&] { return hold_source(from.whole, options); });
+  std::vector<std::string> files;  // of arrays
+  for (uint32_t f = 0; !from.whole && !from.source->file_path(f).empty(); ++f)
+    files.push_back(from.source->file_path(f));
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  auto work = std::async(std::launch::async, [&] {
+    return from.whole ? hold_source(from.whole, options)
+                      : hold_source(from.source, std::move(files), options);
+  });
   HeldSource held = unwrap(wait_for(std::move(work), cancel));
   SourceHandle out = from;
   out.source = std::move(held.source);

@@ -8,6 +8,7 @@
 #include "convert.h"
 #include "errors.h"
 #include "index/split.h"
+#include "index/stacked.h"
 #include "loader/scan.h"
 #include "progress.h"
 
@@ -77,13 +78,40 @@ nb::list columns(const SourceHandle& s, const std::vector<std::string>& names, u
   return out;
 }
 
+ColumnStack stack_of(nb::handle d) {
+  ColumnStack out{.name = nb::cast<std::string>(d["name"])};
+  out.columns = nb::cast<std::vector<std::string>>(d["columns"]);
+  out.dtype = parse_dtype(nb::cast<std::string>(d["dtype"]));
+  const auto missing = nb::cast<std::string>(d["missing"]);
+  out.missing = missing == "drop"    ? Missing::kDrop
+                : missing == "error" ? Missing::kError
+                                     : Missing::kFill;
+  out.fill = nb::cast<double>(d["fill"]);
+  return out;
+}
+
+// The data set with fields more, each several columns of numbers side by side.
+SourceHandle stacked(const SourceHandle& s, nb::handle stacks) {
+  std::vector<ColumnStack> list;
+  for (nb::handle d : stacks) list.push_back(stack_of(d));
+  SourceHandle out = s;
+  Result<std::shared_ptr<const Source>> made = internal("not made");
+  {
+    nb::gil_scoped_release release;
+    made = stack_columns(s.source, std::move(list));
+  }
+  out.source = unwrap(std::move(made));
+  return out;
+}
+
 }  // namespace
 
 void bind_scans(nb::class_<SourceHandle>& source) {
   source.def("find", &find, nb::arg("expression"), nb::arg("progress") = nb::none())
       .def("split_by_key", &split, nb::arg("shares"), nb::arg("seed"))
       .def("split_by_order", &borders, nb::arg("shares"))
-      .def("columns", &columns, nb::arg("names"), nb::arg("begin"), nb::arg("end"));
+      .def("columns", &columns, nb::arg("names"), nb::arg("begin"), nb::arg("end"))
+      .def("stacked", &stacked, nb::arg("stacks"));
 }
 
 }  // namespace headrace::py

@@ -18,10 +18,6 @@ using Runs = std::vector<Run>;
 // Records that are read whole for one member of them: less than the gap that reads close anyway.
 constexpr uint64_t kRecordsBytes = 16 << 10;
 
-const Array& first_array(const ArrayDescription& d, const ArrayField& field) {
-  return *d.variables[field.variables[0]].segments[0];
-}
-
 Runs runs_of_range(int64_t begin, int64_t length, int64_t extent, bool periodic) {
   Runs runs;
   for (int64_t done = 0; done < length;) {
@@ -56,29 +52,6 @@ Runs runs_along(const Variable& variable, int64_t begin, int64_t count) {
     first += extent;
   }
   return runs;
-}
-
-// Where the patch begins on each axis: drawn, or the tile's.
-Extents patch_begins(const ArrayField& field, const Array& array, const Extents& tiles,
-                     uint64_t tile, Key draws) {
-  Extents begins(field.axes.size(), 0);
-  size_t patched = 0;
-  for (size_t a = 0; a < field.axes.size(); ++a) {
-    const AxisChoice& choice = field.axes[a];
-    if (choice.patch <= 0) continue;
-    const int64_t room = choice.periodic ? array.shape[a] : array.shape[a] - choice.patch + 1;
-    if (tiles.empty()) {
-      Rng rng(draws.with("patch").with(uint64_t{patched}));
-      begins[a] = static_cast<int64_t>(rng.below(static_cast<uint64_t>(room)));
-    } else {
-      uint64_t number = tile;
-      for (size_t t = tiles.size() - 1; t > patched; --t) number /= static_cast<uint64_t>(tiles[t]);
-      const auto at = static_cast<int64_t>(number % static_cast<uint64_t>(tiles[patched]));
-      begins[a] = std::min(at * choice.patch, array.shape[a] - choice.patch);
-    }
-    ++patched;
-  }
-  return begins;
 }
 
 Runs runs_of_axis(const AxisChoice& choice, int64_t begin, int64_t extent) {
@@ -186,8 +159,8 @@ class RegionVisitor {
   ArrayBox box_;
 };
 
-// Every combination of one run of each axis.
-void visit_runs(const Variable& variable, const std::vector<Runs>& runs, size_t number,
+// Every combination of one run of each axis.  `only`: the segment, where they lie along no axis.
+void visit_runs(const Variable& variable, const std::vector<Runs>& runs, size_t number, size_t only,
                 const std::function<void(const ArrayBox&)>& visit) {
   const size_t axes = runs.size();
   if (std::any_of(runs.begin(), runs.end(), [](const Runs& r) { return r.empty(); })) return;
@@ -200,7 +173,8 @@ void visit_runs(const Variable& variable, const std::vector<Runs>& runs, size_t 
       region.size[a] = runs[a][at[a]].length;
       to[a] = runs[a][at[a]].to;
     }
-    const size_t segment = variable.along ? runs[*variable.along][at[*variable.along]].segment : 0;
+    const size_t segment =
+        variable.along ? runs[*variable.along][at[*variable.along]].segment : only;
     RegionVisitor(*variable.segments[segment], number, visit).run(region, to);
     size_t a = axes;
     while (a > 0 && at[a - 1] + 1 == runs[a - 1].size()) at[--a] = 0;
@@ -235,23 +209,24 @@ void visit_region(const Variable& variable, const Region& region,
     runs.push_back(variable.along && a == *variable.along
                        ? runs_along(variable, region.begin[a], region.size[a])
                        : Runs{{0, region.begin[a], region.size[a], 0}});
-  visit_runs(variable, runs, 0, visit);
+  visit_runs(variable, runs, 0, 0, visit);
 }
 
-void visit_boxes(const ArrayDescription& d, const ArrayField& field, int64_t position,
-                 const Extents& tiles, uint64_t tile, Key draws,
+void visit_boxes(const ArrayDescription& d, const ArrayField& field, const Spot& spot,
+                 const Extents& tiles, Key draws,
                  const std::function<void(const ArrayBox&)>& visit) {
-  const Array& like = first_array(d, field);
-  const Extents begins = patch_begins(field, like, tiles, tile, draws);
+  const Array& like = array_at(d, field.variables[0], spot.position);
+  const Extents begins = patch_begins(d, field, spot, tiles, draws);
+  const size_t only = d.samples.cases ? static_cast<size_t>(spot.position) : 0;
   for (size_t v = 0; v < field.variables.size(); ++v) {
     const Variable& variable = d.variables[field.variables[v]];
     std::vector<Runs> runs;
     for (size_t a = 0; a < like.shape.size(); ++a)
       runs.push_back(
           variable.along && a == *variable.along
-              ? runs_along(variable, position + field.from, std::max<int64_t>(1, field.count))
+              ? runs_along(variable, spot.position + field.from, std::max<int64_t>(1, field.count))
               : runs_of_axis(field.axes[a], begins[a], like.shape[a]));
-    visit_runs(variable, runs, v, visit);
+    visit_runs(variable, runs, v, only, visit);
   }
 }
 

@@ -41,18 +41,37 @@ uint64_t values_in_sample(const Variable& variable);
 Field schema_of(const ArrayDescription& d, const ArrayField& field);
 Status check_field(const ArrayDescription& d, const ArrayField& field);
 Status check_positions(const ArrayDescription& d);
+// Corners and labels, and whether cases are alike where they must be.
+Status check_table(const ArrayDescription& d);
+Status check_cases(const ArrayDescription& d);
 // Patches side by side on each patched axis; empty where none are tiled.
 Result<Extents> count_tiles(const ArrayDescription& d);
-Hash128 fingerprint_of(const ArrayDescription& d);
+// `file_bytes`: the size of each file, 0 where it is not looked at.
+Hash128 fingerprint_of(const ArrayDescription& d, const std::vector<uint64_t>& file_bytes);
 Bytes fill_of(const Array& array);
 
 // Of one variable, all of a region of it: its indexes along the axis run over all files.
 void visit_region(const Variable& variable, const Region& region,
                   const std::function<void(const ArrayBox&)>& visit);
 
+// Which sample.
+struct Spot {
+  uint64_t row = 0;  // number of the position
+  int64_t position = 0;
+  uint64_t tile = 0;
+};
+
+// The array of a variable that stands for it: the position's where files are cases, else the first.
+const Array& array_at(const ArrayDescription& d, uint32_t variable, int64_t position);
+// The extents on the axes that the field's patches are cut from.
+Extents patched_extents(const ArrayField& field, const Array& array);
+// Where the patch begins on each axis: of the table, the tile's, or drawn.
+Extents patch_begins(const ArrayDescription& d, const ArrayField& field, const Spot& spot,
+                     const Extents& tiles, Key draws);
+
 // In an order that is the same every time.
-void visit_boxes(const ArrayDescription& d, const ArrayField& field, int64_t position,
-                 const Extents& tiles, uint64_t tile, Key draws,
+void visit_boxes(const ArrayDescription& d, const ArrayField& field, const Spot& spot,
+                 const Extents& tiles, Key draws,
                  const std::function<void(const ArrayBox&)>& visit);
 
 }  // namespace headrace

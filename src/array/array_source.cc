@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 
 #include "array/array_boxes.h"
 #include "array/flat_values.h"
+#include "array/lonely.h"
 #include "array/unpack.h"
 #include "index/part.h"
 
@@ -27,17 +29,21 @@ class ArraySource final : public Source {
         return s.with(fmt::format("field '{}'", field.name));
       schema_.push_back(schema_of(d_, field));
     }
+    HEADRACE_TRY(check_cases(d_));
     HEADRACE_ASSIGN(tiles_, count_tiles(d_));
     HEADRACE_TRY(check_positions(d_));
+    HEADRACE_TRY(check_table(d_));
     find_chains();
+    is_alone_ = find_lonely(d_, tile_count(), *store_);
     cut_blocks();
+    fingerprint_ = fingerprint_of(d_, sizes_of_files());
     return {};
   }
 
   const Schema& schema() const override { return schema_; }
   uint64_t size() const override { return positions() * tile_count(); }
   const Blocks& blocks() const override { return blocks_; }
-  Hash128 fingerprint() const override { return fingerprint_of(d_); }
+  Hash128 fingerprint() const override { return fingerprint_; }
 
   Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
                Request& out) const override {
@@ -52,7 +58,9 @@ class ArraySource final : public Source {
       }
       boxes_of(sample, d_.fields[f], draws, [&](const ArrayBox& box) {
         if (box.is_missing) return;
-        out.pieces.push_back({add_unit(unit_of(box), out), 0, kWholeFile});
+        Unit unit = unit_of(box);
+        unit.alone = unit.opening != 0 && is_alone_[d_.fields[f].variables[box.variable]];
+        out.pieces.push_back({add_unit(unit, out), 0, kWholeFile});
       });
       out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
     }
@@ -65,46 +73,44 @@ class ArraySource final : public Source {
     return !like.values || (like.big_endian && size_of(like.dtype) > 1);
   }
 
-  Status assemble(uint64_t sample, uint32_t f, Key draws, std::span<const Bytes> pieces,
-                  std::vector<std::byte>& value) const override {
+  Status assemble(uint64_t sample, uint32_t f, Key draws, std::span<const PieceBytes> pieces,
+                  ValueRoom& value) const override {
     const ArrayField& field = d_.fields[f];
-    const Array& like = lead_of(field);
+    const int64_t at = position(sample / tile_count());
+    const Array& like = array_at(d_, field.variables[0], at);
     const size_t item = size_of(like.dtype);
     if (like.values) {
-      value.assign(pieces[0].begin(), pieces[0].end());
-      swap_bytes(value, item);
+      const Bytes stored = pieces[0].bytes;
+      HEADRACE_ASSIGN(const MutableBytes out, value.room(stored.size()));
+      std::copy(stored.begin(), stored.end(), out.begin());
+      swap_bytes(out, item);
       return {};
     }
     const Extents shape = region_shape(d_, field);
-    const auto one = static_cast<size_t>(elements_in(shape)) * item;
-    std::vector<std::byte>& raw = like.packed ? scratch() : value;
-    raw.resize(one * field.variables.size());
-    const Extents strides = dense_strides(shape, item);
-    size_t next = 0;
-    Status status;
-    boxes_of(sample, field, draws, [&](const ArrayBox& box) {
-      Strided to{raw.data() + box.variable * one, strides};
-      for (size_t a = 0; a < shape.size(); ++a) to.at += box.to[a] * strides[a];
-      const Bytes literal = box.array->literal;
-      if (box.is_missing && literal.empty()) return fill_box(fill_of(*box.array), to, box.size);
-      const Bytes piece = box.is_missing ? literal : pieces[next++];
-      if (piece.size() < box.first_byte + box.span_bytes) {
-        if (status.ok()) status = corrupt("a chunk is shorter than its shape says");
-        return;
-      }
-      copy_box({piece.data() + box.first_byte, box.strides}, to, box.size, item);
-    });
-    HEADRACE_TRY(status);
+    const size_t one = static_cast<size_t>(elements_in(shape)) * item;
+    const size_t count = field.variables.size();
+    if (field.kind != Kind::kArray) {
+      scratch(0).resize(one * count);
+      HEADRACE_TRY(gather_boxes(sample, field, draws, pieces, shape, scratch(0).span()));
+      const Bytes text = end_text(like.text_end, scratch(0).bytes());
+      HEADRACE_ASSIGN(const MutableBytes out, value.room(text.size()));
+      std::copy(text.begin(), text.end(), out.begin());
+      return {};
+    }
+    const size_t unpacked = one / item * size_of(unpacked_dtype(like.dtype));
+    HEADRACE_ASSIGN(const MutableBytes out, value.room((like.packed ? unpacked : one) * count));
+    MutableBytes raw = out;
+    if (like.packed) {
+      scratch(0).resize(one * count);
+      raw = scratch(0).span();
+    }
+    HEADRACE_TRY(gather_boxes(sample, field, draws, pieces, shape, raw));
     if (like.big_endian) swap_bytes(raw, item);
-    if (field.kind != Kind::kArray) end_text(like.text_end, raw);
     if (!like.packed) return {};
     // Each variable has its own scale.
-    const size_t unpacked = one / item * size_of(unpacked_dtype(like.dtype));
-    value.resize(unpacked * field.variables.size());
-    for (size_t v = 0; v < field.variables.size(); ++v)
-      unpack_numbers(*d_.variables[field.variables[v]].segments[0],
-                     Bytes(raw).subspan(v * one, one),
-                     MutableBytes(value).subspan(v * unpacked, unpacked));
+    for (size_t v = 0; v < count; ++v)
+      unpack_numbers(array_at(d_, field.variables[v], at), raw.subspan(v * one, one),
+                     out.subspan(v * unpacked, unpacked));
     return {};
   }
 
@@ -122,8 +128,9 @@ class ArraySource final : public Source {
   std::string key(uint64_t sample) const override {
     if (sample >= size()) return {};
     const int64_t at = position(sample / tile_count());
-    return tile_count() == 1 ? fmt::format("{}", at)
-                             : fmt::format("{}/{}", at, sample % tile_count());
+    const std::string name =
+        d_.samples.cases ? d_.samples.names[static_cast<size_t>(at)] : fmt::format("{}", at);
+    return tile_count() == 1 ? name : fmt::format("{}/{}", name, sample % tile_count());
   }
 
  private:
@@ -170,9 +177,55 @@ class ArraySource final : public Source {
     return {};
   }
 
-  static std::vector<std::byte>& scratch() {
-    thread_local std::vector<std::byte> bytes;
-    return bytes;
+  // 0: numbers before they are unpacked; 1: a part of a chunk.
+  static Buffer& scratch(size_t which) {
+    thread_local std::array<Buffer, 2> buffers;
+    return buffers[which];
+  }
+
+  // The boxes of all variables of the field, each where it belongs in `raw`.
+  Status gather_boxes(uint64_t sample, const ArrayField& field, Key draws,
+                      std::span<const PieceBytes> pieces, const Extents& shape,
+                      MutableBytes raw) const {
+    const size_t item = size_of(lead_of(field).dtype);
+    const Extents strides = dense_strides(shape, item);
+    const size_t one = raw.size() / field.variables.size();
+    size_t next = 0;
+    Status status;
+    boxes_of(sample, field, draws, [&](const ArrayBox& box) {
+      Strided to{raw.data() + box.variable * one, strides};
+      for (size_t a = 0; a < shape.size(); ++a) to.at += box.to[a] * strides[a];
+      const Bytes literal = box.array->literal;
+      if (box.is_missing && literal.empty()) return fill_box(fill_of(*box.array), to, box.size);
+      const PieceBytes piece = box.is_missing ? PieceBytes{literal} : pieces[next++];
+      if (!status.ok()) return;
+      if (piece.unopened != nullptr)
+        status = open_box(box, piece, to, item);
+      else if (piece.bytes.size() < box.first_byte + box.span_bytes)
+        status = corrupt("a chunk is shorter than its shape says");
+      else
+        copy_box({piece.bytes.data() + box.first_byte, box.strides}, to, box.size, item);
+    });
+    return status;
+  }
+
+  // Opens what the box takes of its chunk: in its place where it lies there as in the chunk.
+  Status open_box(const ArrayBox& box, const PieceBytes& piece, const Strided& to,
+                  size_t item) const {
+    const Unit& unit = *piece.unopened;
+    if (unit.opening == 0 || unit.opening > chains_.size())
+      return internal("no such chain of filters");
+    const Chain& chain = chains_[unit.opening - 1];
+    const bool in_place = lies_alike(box, to.strides, item);
+    MutableBytes into{to.at, box.span_bytes};
+    if (!in_place) {
+      scratch(1).resize(box.span_bytes);
+      into = scratch(1).span();
+    }
+    HEADRACE_TRY(undo_filters_in_part(chain.filters, chain.skipped, piece.bytes, unit.decoded_bytes,
+                                      box.first_byte, into));
+    if (!in_place) copy_box({into.data(), box.strides}, to, box.size, item);
+    return {};
   }
 
   uint64_t positions() const {
@@ -191,7 +244,8 @@ class ArraySource final : public Source {
   void boxes_of(uint64_t sample, const ArrayField& field, Key draws,
                 const std::function<void(const ArrayBox&)>& visit) const {
     const uint64_t tiles = tile_count();
-    visit_boxes(d_, field, position(sample / tiles), tiles_, sample % tiles, draws, visit);
+    const Spot spot{sample / tiles, position(sample / tiles), sample % tiles};
+    visit_boxes(d_, field, spot, tiles_, draws, visit);
   }
 
   // Only chunks that open as a whole are looked for: fields share them.
@@ -232,6 +286,27 @@ class ArraySource final : public Source {
       }
   }
 
+  // Of files that hold more than a chunk: small files that are one are too many to ask for.
+  std::vector<uint64_t> sizes_of_files() const {
+    std::vector<bool> is_wanted(d_.files.size(), false);
+    for (const Variable& variable : d_.variables)
+      for (const auto& array : variable.segments)
+        for (const ChunkPlace& place : array->places)
+          if (place.stored != 0 && place.stored != kWholeFile) is_wanted[place.file] = true;
+    std::map<std::string, uint64_t> known;
+    std::vector<uint64_t> out(d_.files.size(), 0);
+    for (size_t f = 0; f < out.size(); ++f) {
+      if (!is_wanted[f]) continue;
+      const auto [it, is_new] = known.emplace(d_.files[f], 0);
+      if (is_new) {
+        const Result<FileInfo> info = store_->stat(d_.files[f]);
+        if (info.ok()) it->second = info.value().bytes;
+      }
+      out[f] = it->second;
+    }
+    return out;
+  }
+
   // Blocks end where chunks end along the axis, so that a pool opens each chunk once.
   void cut_blocks() {
     uint64_t bytes = 0;  // that one more position brings
@@ -259,7 +334,11 @@ class ArraySource final : public Source {
     for (uint64_t at = 0; at < size(); at += in_block)
       blocks_.samples.push_back(static_cast<uint32_t>(std::min(in_block, size() - at)));
     blocks_.bytes = positions() * position_bytes;
-    blocks_.shared = !chains_.empty();
+    for (const ArrayField& field : d_.fields)
+      for (const uint32_t v : field.variables)
+        blocks_.shared =
+            blocks_.shared ||
+            (!d_.samples.cases && !d_.variables[v].segments[0]->filters.empty() && !is_alone_[v]);
   }
 
   const ArrayDescription d_;
@@ -267,7 +346,9 @@ class ArraySource final : public Source {
   Schema schema_;
   Extents tiles_;  // how many patches stand side by side on each patched axis; empty: one
   Blocks blocks_;
+  Hash128 fingerprint_;
   std::vector<Chain> chains_;
+  std::vector<bool> is_alone_;  // of each variable: its chunks are opened where they are used
 };
 
 }  // namespace

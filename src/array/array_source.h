@@ -9,6 +9,7 @@
 //
 // needs() names the chunks, assemble() copies the boxes.  Chunks are units: each is read and
 // opened once while it is wanted.  Random patches draw from the sample's key, alike for all fields.
+// Where files are cases (volumes), a position is a file.
 #pragma once
 
 #include <memory>
@@ -89,11 +90,25 @@ struct ArrayField {
   Kind kind = Kind::kArray;         // kBytes or kText: of values of variable length, and texts
 };
 
+// Where some of the elements of a label lie that are not 0, of each class by itself: indexes on the
+// axes that patches are cut from, one element's after the other's.
+struct LabelPlaces {
+  std::vector<std::vector<int64_t>> classes;
+};
+
 struct ArraySamples {
   std::vector<int64_t> starts;  // positions, in order; empty: 0, stride, 2·stride, … below `end`
+  // Where the patch begins on each axis that it is cut from, for each of `starts`; empty: drawn.
+  std::vector<int64_t> corners;
   int64_t end = 0;
   int64_t stride = 1;
   bool tiled = false;  // patches stand side by side, each a sample; else their place is drawn
+  // A position is a segment of every variable, and all of it: files that are a sample each.  On the
+  // axes that patches are cut from they may have any extents.
+  bool cases = false;
+  std::vector<std::string> names;   // of the cases: their keys
+  double share = 0;                 // of the patches, which hold the label
+  std::vector<LabelPlaces> labels;  // of each case; empty: no label is looked at
 };
 
 struct ArrayDescription {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array/blosc.h"
 
+#include <fmt/format.h>
+
+#include <climits>
+
 #include "base/have.h"
 
 #if HEADRACE_HAVE_BLOSC
@@ -21,6 +25,27 @@ Result<size_t> unpack_blosc(Bytes frame, MutableBytes out) {
   return static_cast<size_t>(got);
 }
 
+Result<bool> unpack_blosc_part(Bytes frame, uint64_t expected, uint64_t begin, MutableBytes out) {
+  size_t size = 0;
+  if (frame.size() < 16 || blosc_cbuffer_validate(frame.data(), frame.size(), &size) < 0)
+    return corrupt("no Blosc frame, or one that is cut short");
+  if (size != expected)
+    return corrupt(
+        fmt::format("a Blosc frame that opens to {} bytes, {} are expected", size, expected));
+  size_t item = 0;
+  int flags = 0;
+  blosc_cbuffer_metainfo(frame.data(), &item, &flags);
+  if (item == 0 || begin % item != 0 || out.size() % item != 0) return false;
+  const size_t first = begin / item;
+  const size_t count = out.size() / item;
+  if (first + count > INT_MAX) return false;
+  const int got =
+      blosc_getitem(frame.data(), static_cast<int>(first), static_cast<int>(count), out.data());
+  if (got < 0 || static_cast<size_t>(got) != out.size())
+    return corrupt("a Blosc frame that does not open");
+  return true;
+}
+
 Status pack_blosc(Bytes in, const BloscOptions& options, Buffer& out) {
   if (in.size() > BLOSC_MAX_BUFFERSIZE)
     return invalid("Blosc holds less than 2 GiB in a chunk: make the chunks smaller");
@@ -35,6 +60,10 @@ Status pack_blosc(Bytes in, const BloscOptions& options, Buffer& out) {
   return {};
 }
 #else
+Result<bool> unpack_blosc_part(Bytes, uint64_t, uint64_t, MutableBytes) {
+  return false;
+}
+
 Result<size_t> unpack_blosc(Bytes, MutableBytes) {
   return unsupported("this build has no Blosc: apt-get install libblosc-dev and build again");
 }

@@ -15,6 +15,10 @@ namespace headrace {
 // more than fits, are kCorrupt; a build without the library says so.
 Result<size_t> unpack_blosc(Bytes frame, MutableBytes out);
 
+// Opens bytes [begin, begin + out.size()) of the `expected` that the frame holds, and no more
+// blocks of it than they lie in.  False where they are no whole elements of the frame.
+Result<bool> unpack_blosc_part(Bytes frame, uint64_t expected, uint64_t begin, MutableBytes out);
+
 struct BloscOptions {
   std::string compressor = "lz4";  // or "zstd", "blosclz", "lz4hc", "zlib"
   int level = 5;                   // 0 to 9

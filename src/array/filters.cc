@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "array/blosc.h"
+#include "array/shuffle.h"
 #include "base/crc32c.h"
+#include "base/inflate.h"
 #include "base/lz4.h"
-#include "base/zlib.h"
 #include "base/zstd.h"
 
 namespace headrace {
@@ -96,21 +98,6 @@ Status undo_lzf(Bytes in, MutableBytes out) {
     for (size_t i = 0; i < n; ++i, ++to) out[to] = out[to - back];  // may overlap itself
   }
   return to == out.size() ? Status() : corrupt("an LZF chunk that is cut short");
-}
-
-void undo_shuffle(Bytes in, MutableBytes out, size_t item) {
-  const size_t n = in.size() / std::max<size_t>(1, item);
-  if (item < 2 || n < 2) {
-    std::copy(in.begin(), in.end(), out.begin());
-    return;
-  }
-  for (size_t b = 0; b < item; ++b) {
-    const std::byte* from = in.data() + b * n;
-    std::byte* to = out.data() + b;
-    for (size_t i = 0; i < n; ++i, to += item) *to = from[i];
-  }
-  std::copy(in.begin() + static_cast<std::ptrdiff_t>(n * item), in.end(),
-            out.begin() + static_cast<std::ptrdiff_t>(n * item));
 }
 
 // HDF5's variant: 16-bit big-endian words, both sums reduced at the end.
@@ -220,7 +207,7 @@ Status undo_step(const FilterStep& step, Bytes in, MutableBytes out) {
   switch (step.filter) {
     case ChunkFilter::kZlib:
     case ChunkFilter::kGzip:
-      return exactly(unpack_zlib(in, out), out.size());
+      return inflate_whole(in, out);
     case ChunkFilter::kLz4Block:
       return undo_lz4(in, out);
     case ChunkFilter::kLz4Hdf5:
@@ -244,6 +231,42 @@ Status undo_step(const FilterStep& step, Bytes in, MutableBytes out) {
   }
   return internal("no such filter");
 }
+
+// Memory is not asked for where the stored bytes cannot fill it.
+Status check_growth(const FilterChain& chain, uint32_t skipped, uint64_t stored,
+                    uint64_t expected) {
+  uint64_t most = 1;
+  std::string_view name = "chunk";
+  for (size_t i = 0; i < chain.size(); ++i)
+    if ((skipped >> i & 1u) == 0 && is_compressor(chain[i].filter)) {
+      most = most_from_a_byte(chain[i].filter);
+      name = name_of(chain[i].filter);
+    }
+  if (expected / most > stored)
+    return corrupt(fmt::format("{}: {} bytes cannot become a chunk of {}", name, stored, expected));
+  return {};
+}
+
+// The last of the steps that is no checksum; none: past the end.
+size_t last_change(const FilterChain& chain, const std::vector<size_t>& steps) {
+  size_t k = steps.size();
+  while (k > 0 && is_checksum(chain[steps[k - 1]].filter)) --k;
+  return k == 0 ? steps.size() : k - 1;
+}
+
+// Memory between two steps, the thread's own and kept: fresh pages cost as much as opening.
+class Between {
+ public:
+  MutableBytes next(uint64_t size) {
+    thread_local std::array<Buffer, 2> buffers;
+    Buffer& buffer = buffers[turn_ ^= 1u];
+    buffer.resize(size);
+    return buffer.span();
+  }
+
+ private:
+  size_t turn_ = 0;
+};
 
 }  // namespace
 
@@ -281,36 +304,50 @@ std::string chain_text(const FilterChain& chain) {
 
 Status undo_filters(const FilterChain& chain, uint32_t skipped, Bytes stored, uint64_t expected,
                     Buffer& out) {
-  Buffer spare;
+  HEADRACE_TRY(check_growth(chain, skipped, stored.size(), expected));
+  out.resize(expected);
+  return undo_filters_in_part(chain, skipped, stored, expected, 0, out.span());
+}
+
+bool opens_in_part(const FilterChain& chain) {
+  return chain.size() == 1 && chain[0].filter == ChunkFilter::kBlosc;
+}
+
+Status undo_filters_in_part(const FilterChain& chain, uint32_t skipped, Bytes stored,
+                            uint64_t expected, uint64_t begin, MutableBytes out) {
+  if (begin > expected || out.size() > expected - begin)
+    return internal("a part beyond the end of its chunk");
+  HEADRACE_TRY(check_growth(chain, skipped, stored.size(), expected));
+  const bool whole = out.size() == expected;
+  if (!whole && opens_in_part(chain) && skipped == 0) {
+    HEADRACE_ASSIGN(const bool done, unpack_blosc_part(stored, expected, begin, out));
+    if (done) return {};
+  }
+  std::vector<size_t> steps;  // those to be undone, from the last on
+  for (size_t i = chain.size(); i-- > 0;)
+    if ((skipped >> i & 1u) == 0) steps.push_back(i);
+  // Steps before the last write to memory between them, the last to where it is wanted.
+  Between between;
+  const size_t last = last_change(chain, steps);
   Bytes in = stored;
-  bool in_out = false;  // `in` lies in `out`
-  for (size_t i = chain.size(); i-- > 0;) {
-    if ((skipped >> i & 1u) != 0) continue;
-    const FilterStep& step = chain[i];
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const FilterStep& step = chain[steps[k]];
     if (is_checksum(step.filter)) {
       HEADRACE_ASSIGN(in, without_checksum(step.filter, in));
       continue;
     }
-    Buffer& into = in_out ? spare : out;
-    const uint64_t wanted = bytes_before(chain, skipped, i, expected);
-    if (wanted / most_from_a_byte(step.filter) > in.size())
-      return corrupt(fmt::format("{}: {} bytes cannot become a chunk of {}", name_of(step.filter),
-                                 in.size(), wanted));
-    into.resize(wanted);
-    if (Status s = undo_step(step, in, into.span()); !s.ok())
+    const uint64_t size = bytes_before(chain, skipped, steps[k], expected);
+    const bool straight = k == last && whole && size == expected;
+    const MutableBytes into = straight ? out : between.next(size);
+    if (Status s = undo_step(step, in, into); !s.ok())
       return s.with(std::string(name_of(step.filter)));
-    in = into.bytes();
-    in_out = !in_out;
+    in = into;
   }
   if (in.size() != expected)
     return corrupt(
         fmt::format("the chunk opens to {} bytes, {} are expected", in.size(), expected));
-  if (!in_out && in.data() == spare.data() && !spare.bytes().empty()) {
-    std::swap(out, spare);
-    in_out = true;
-  }
-  out.resize(expected);  // only shrinks where the bytes are there already
-  if (!in_out) std::copy(in.begin(), in.end(), out.data());
+  if (in.data() != out.data() && !out.empty())
+    std::memcpy(out.data(), in.data() + begin, out.size());
   return {};
 }
 

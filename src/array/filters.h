@@ -51,4 +51,11 @@ std::string chain_text(const FilterChain& chain);
 Status undo_filters(const FilterChain& chain, uint32_t skipped, Bytes stored, uint64_t expected,
                     Buffer& out);
 
+// Undoes the chain for bytes [begin, begin + out.size()) of what comes out.  Blosc opens only the
+// blocks that hold them; the rest opens all, into `out` itself where that is all.
+Status undo_filters_in_part(const FilterChain& chain, uint32_t skipped, Bytes stored,
+                            uint64_t expected, uint64_t begin, MutableBytes out);
+// Whether a part costs less than the whole.
+bool opens_in_part(const FilterChain& chain);
+
 }  // namespace headrace

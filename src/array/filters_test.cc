@@ -136,5 +136,26 @@ TEST(filters, chains_that_cannot_be_undone_are_refused) {
   EXPECT_EQ(chunk_filter_named("brotli"), std::nullopt);
 }
 
+TEST(filters, PartsAreThePartsOfTheWhole) {
+  for (const FilterChain& chain : chains()) {
+    for (const size_t n : {size_t{16}, size_t{4096}, size_t{600'000}}) {
+      const ByteList data = some_bytes(n, n);
+      const ByteList stored = apply_filters(chain, 0, data);
+      Rng rng{Key(n)};
+      for (int i = 0; i < 8; ++i) {
+        const size_t begin = i == 0 ? 0 : rng.below(n);
+        ByteList part(i == 1 ? n - begin : rng.below(n - begin + 1));
+        const Status status = undo_filters_in_part(chain, 0, stored, n, begin, part);
+        ASSERT_TRUE(status.ok()) << chain_text(chain) << status.text();
+        EXPECT_TRUE(
+            std::equal(part.begin(), part.end(), data.begin() + static_cast<std::ptrdiff_t>(begin)))
+            << chain_text(chain) << " at " << begin;
+      }
+      ByteList beyond(9);
+      EXPECT_FALSE(undo_filters_in_part(chain, 0, stored, n, n - 8, beyond).ok());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headrace

@@ -50,15 +50,15 @@ void swap_bytes(std::span<std::byte> elements, size_t item) {
                  elements.begin() + static_cast<std::ptrdiff_t>(at + item));
 }
 
-void end_text(TextEnd end, std::vector<std::byte>& text) {
+Bytes end_text(TextEnd end, Bytes text) {
   constexpr auto kNul = std::byte{0};
-  if (end == TextEnd::kFirstNul) {
-    text.erase(std::find(text.begin(), text.end(), kNul), text.end());
-    return;
-  }
-  if (end == TextEnd::kNone) return;
+  if (end == TextEnd::kFirstNul)
+    return text.first(
+        static_cast<size_t>(std::find(text.begin(), text.end(), kNul) - text.begin()));
+  if (end == TextEnd::kNone) return text;
   const std::byte fill = end == TextEnd::kBlanks ? std::byte{' '} : kNul;
-  while (!text.empty() && text.back() == fill) text.pop_back();
+  while (!text.empty() && text.back() == fill) text = text.first(text.size() - 1);
+  return text;
 }
 
 void unpack_numbers(const Array& array, Bytes stored, MutableBytes out) {

@@ -15,7 +15,7 @@ DType unpacked_dtype(DType stored);
 void swap_bytes(std::span<std::byte> elements, size_t item);
 // stored * scale + offset, NaN where missing.  `out` has room for exactly as many numbers.
 void unpack_numbers(const Array& array, Bytes stored, MutableBytes out);
-// Cuts off what fills a text up.
-void end_text(TextEnd end, std::vector<std::byte>& text);
+// The text without what fills it up.
+Bytes end_text(TextEnd end, Bytes text);
 
 }  // namespace headrace

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/inflate.h"
 
-#include "base/have.h"
-
 #include <fmt/format.h>
 
 #include <array>
 #include <memory>
 
 #include "base/have.h"
+#include "base/zlib.h"
 
 #if HEADRACE_HAVE_LIBDEFLATE
 #include <libdeflate.h>
@@ -80,9 +79,33 @@ Status deflate_whole(Bytes in, DeflateWrap wrap, int level, Buffer& out) {
   return {};
 }
 
+namespace {
+
+// False where zlib is to have a second look: several members, or damage that it describes better.
+bool inflate_quickly(Bytes in, MutableBytes out) {
+  if (decompressor() == nullptr || in.size() < 2) return false;
+  std::byte nothing{};
+  std::byte* to = out.empty() ? &nothing : out.data();
+  const bool gzip = in[0] == std::byte{0x1f} && in[1] == std::byte{0x8b};
+  size_t taken = 0;
+  size_t made = 0;
+  const libdeflate_result result =
+      gzip ? libdeflate_gzip_decompress_ex(decompressor(), in.data(), in.size(), to, out.size(),
+                                           &taken, &made)
+           : libdeflate_zlib_decompress_ex(decompressor(), in.data(), in.size(), to, out.size(),
+                                           &taken, &made);
+  return result == LIBDEFLATE_SUCCESS && made == out.size() && (!gzip || taken == in.size());
+}
+
+}  // namespace
+
 #else
 
 namespace {
+
+bool inflate_quickly(Bytes, MutableBytes) {
+  return false;
+}
 
 constexpr std::array<uint32_t, 256> kTable = [] {
   std::array<uint32_t, 256> table{};
@@ -115,5 +138,13 @@ Status inflate_raw(Bytes, uint64_t, Buffer&, uint64_t*) {
 }
 
 #endif
+
+Status inflate_whole(Bytes in, MutableBytes out) {
+  if (inflate_quickly(in, out)) return {};
+  HEADRACE_ASSIGN(const size_t made, unpack_zlib(in, out));
+  if (made != out.size())
+    return corrupt(fmt::format("deflated bytes that give {} instead of {}", made, out.size()));
+  return {};
+}
 
 }  // namespace headrace

@@ -22,6 +22,10 @@ uint32_t crc32(Bytes data, uint32_t seed = 0);
 // libdeflate.
 Status inflate_raw(Bytes in, uint64_t expected, Buffer& out, uint64_t* used = nullptr);
 
+// One zlib stream (RFC 1950) or gzip member (RFC 1952) that fills `out` exactly; its checksum is
+// verified.  Several members are taken too.
+Status inflate_whole(Bytes in, MutableBytes out);
+
 enum class DeflateWrap : uint8_t { kZlib, kGzip };  // RFC 1950, RFC 1952 without name and time
 
 // All of `in` as one stream.  `level` is 1 to 12; the same bytes give the same bytes.

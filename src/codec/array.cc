@@ -25,6 +25,14 @@ uint64_t elements_of(const std::vector<int64_t>& shape) {
   return n;
 }
 
+// Turns the order of `count` runs of `run` bytes round, again and again to the end.
+void turn_round(MutableBytes room, size_t count, size_t run) {
+  for (size_t at = 0; at < room.size(); at += count * run)
+    for (size_t i = 0, k = count - 1; i < k; ++i, --k)
+      std::swap_ranges(room.data() + at + i * run, room.data() + at + (i + 1) * run,
+                       room.data() + at + k * run);
+}
+
 // A value, with its elements little-endian, last axis fastest.
 struct Opened {
   DType dtype = DType::kU8;
@@ -39,8 +47,12 @@ class ArrayDecoder final : public Decoder {
   ArrayDecoder(ArrayPlan plan, TensorSpec output)
       : plan_(std::move(plan)), output_(std::move(output)) {}
   const TensorSpec& output() const override { return output_; }
+  bool keeps_elements() const override {
+    return !plan_.stored.is_npy && plan_.stored.dtype == output_.dtype && plan_.mean.empty() &&
+           output_.is_fixed();
+  }
 
-  Status run(Bytes value, Key, Slot& out) const override {
+  Status run(Bytes value, Key draws, Slot& out) const override {
     Opened opened;
     HEADRACE_TRY(plan_.stored.is_npy ? open_npy(value, opened) : open_raw(value, opened));
     HEADRACE_ASSIGN(const MutableBytes room, out.room(opened.shape));
@@ -49,6 +61,7 @@ class ArrayDecoder final : public Decoder {
     const Status status = plan_.mean.empty()
                               ? convert_elements(opened.elements, opened.dtype, room, output_.dtype)
                               : normalize(opened, room);
+    if (status.ok()) flip(opened.shape, draws, room);
     const int64_t inner = status.place().offset;
     if (status.ok() || inner < 0 || opened.begin == 0) return status;
     return Status(status.code(), std::string(status.message()))
@@ -56,6 +69,20 @@ class ArrayDecoder final : public Decoder {
   }
 
  private:
+  // Drawn by the axis alone, and so alike for all fields of a sample.
+  void flip(const std::vector<int64_t>& shape, Key draws, MutableBytes room) const {
+    for (const int axis : plan_.flips) {
+      Rng rng(draws.with("flip").with(static_cast<uint64_t>(-axis)));
+      if (rng.uniform() >= plan_.flip_chance || room.empty()) continue;
+      const auto back = static_cast<size_t>(-axis);
+      if (back > shape.size()) continue;  // shapes may vary: checked where they do not
+      size_t inner = size_of(output_.dtype);
+      for (size_t a = shape.size() - back + 1; a < shape.size(); ++a)
+        inner *= static_cast<size_t>(shape[a]);
+      turn_round(room, static_cast<size_t>(shape[shape.size() - back]), inner);
+    }
+  }
+
   Status open_raw(Bytes value, Opened& out) const {
     out.dtype = *plan_.stored.dtype;
     out.elements = value;
@@ -109,11 +136,12 @@ class ArrayDecoder final : public Decoder {
     const size_t count = opened.elements.size() / size_of(opened.dtype);
     const MutableBytes floats = scratch(1, count * sizeof(float));
     HEADRACE_TRY(convert_elements(opened.elements, opened.dtype, floats, DType::kF32));
-    for (size_t i = 0; i < count; ++i) {
-      const MutableBytes at = floats.subspan(i * sizeof(float));
-      const size_t c = i % plan_.mean.size();
-      store_le(at, (load_le<float>(at) - plan_.mean[c]) / plan_.deviation[c]);
-    }
+    const size_t run = std::max<size_t>(1, plan_.repeat);
+    for (size_t i = 0, c = 0; i < count; c = c + 1 == plan_.mean.size() ? 0 : c + 1)
+      for (const size_t end = std::min(count, i + run); i < end; ++i) {
+        const MutableBytes at = floats.subspan(i * sizeof(float));
+        store_le(at, (load_le<float>(at) - plan_.mean[c]) / plan_.deviation[c]);
+      }
     return convert_elements(floats, DType::kF32, room, output_.dtype);
   }
 
@@ -182,10 +210,19 @@ Result<std::unique_ptr<Decoder>> make_array_decoder(ArrayPlan plan) {
   const size_t last = plan.mean.size();
   if (plan.mean.size() != plan.deviation.size())
     return invalid("mean and std have different lengths");
-  if (last > 1 && (shape.empty() || shape.back() != static_cast<int64_t>(last)))
+  if (plan.repeat > 0) {
+    const uint64_t elements = varying(shape) > 0 ? 0 : elements_of(shape);
+    if (plan.repeat > elements || elements / plan.repeat % last != 0)
+      return invalid("statistics for " + std::to_string(last) +
+                     " parts do not fit values of shape " + shape_text(shape));
+  } else if (last > 1 && (shape.empty() || shape.back() != static_cast<int64_t>(last)))
     return invalid("mean and std have " + std::to_string(last) +
                    " numbers, and values are of shape " + shape_text(shape) +
                    ": give one number, or one for each of the last axis");
+  for (const int axis : plan.flips)
+    if (axis >= 0 || static_cast<size_t>(-axis) > shape.size())
+      return invalid("there is no axis " + std::to_string(axis) + " to flip: values are of shape " +
+                     shape_text(shape));
   TensorSpec output{plan.dtype, std::move(shape)};
   return std::unique_ptr<Decoder>(new ArrayDecoder(std::move(plan), std::move(output)));
 }

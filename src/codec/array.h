@@ -29,8 +29,13 @@ struct ArrayPlan {
   // What values are brought into: as many elements, kVaries once at most.
   std::optional<std::vector<int64_t>> shape = {};
   DType dtype = DType::kF32;  // of the result
-  // (value - mean) / std, in f32: none, one, or one for each of the last axis.
+  // (value - mean) / std, in f32: none, one, or one for each of the last axis; with `repeat`, each
+  // for so many elements on end, and again from the first.
   std::vector<float> mean = {}, deviation = {};
+  uint64_t repeat = 0;
+  // Axes, counted from the last (-1), that are turned round, each with this chance.
+  std::vector<int> flips = {};
+  double flip_chance = 0;
 };
 
 // A .npy of another shape or type than the first sample's is kInvalidArgument: the data is good,

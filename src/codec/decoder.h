@@ -37,6 +37,9 @@ class Decoder {
     (void)value;
     return {};
   }
+  // True where run() gives the value's bytes as they are, in the shape of output(), which is fixed:
+  // then they may be put into the slot right away.
+  virtual bool keeps_elements() const { return false; }
   // Values so far that were damaged and taken all the same, because the user said so.
   virtual uint64_t damaged() const { return 0; }
 };

@@ -97,7 +97,7 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
       const Unit& unit = entry.request.units[u];
       Place& place = entry.places[u];
       place = {.length = unit.stored_bytes};
-      if (unit.opening != 0 && units != nullptr) {
+      if (unit.opening != 0 && !unit.alone && units != nullptr) {
         place.is_shared = true;
         place.range = share(*entry.source, unit, *units);
         place.length = kWholeFile;  // pieces count in opened bytes
@@ -142,7 +142,7 @@ size_t Gather::values(size_t i, size_t field) const {
   const Entry& entry = requests_[i];
   const Request& r = entry.request;
   if (field + 1 >= r.first_piece.size()) return 0;
-  if (entry.source->assembles(entry.fields[field])) return 1;
+  if (assembles(i, field)) return 1;
   const auto pieces = std::span(r.pieces).subspan(r.first_piece[field],
                                                   r.first_piece[field + 1] - r.first_piece[field]);
   if (pieces.size() == 1 && pieces[0].length == kRow) {
@@ -176,21 +176,31 @@ Result<Bytes> Gather::piece_bytes(const Entry& entry, const Piece& piece) const 
   return from.first(piece.length);
 }
 
-Result<Bytes> Gather::assembled(const Entry& entry, size_t field) {
+bool Gather::assembles(size_t i, size_t field) const {
+  const Entry& entry = requests_[i];
+  return entry.source->assembles(entry.fields[field]);
+}
+
+Status Gather::assemble(size_t i, size_t field, ValueRoom& into) {
+  const Entry& entry = requests_[i];
+  const Request& r = entry.request;
   pieces_.clear();
-  for (uint32_t p = entry.request.first_piece[field]; p < entry.request.first_piece[field + 1];
-       ++p) {
-    HEADRACE_ASSIGN(const Bytes bytes, piece_bytes(entry, entry.request.pieces[p]));
-    pieces_.push_back(bytes);
+  for (uint32_t p = r.first_piece[field]; p < r.first_piece[field + 1]; ++p) {
+    const Piece& piece = r.pieces[p];
+    const bool alone = piece.unit != kInlineUnit && r.units[piece.unit].alone;
+    HEADRACE_ASSIGN(const Bytes bytes, alone ? opened(entry, piece) : piece_bytes(entry, piece));
+    pieces_.push_back({bytes, alone ? &r.units[piece.unit] : nullptr});
   }
-  HEADRACE_TRY(
-      entry.source->assemble(entry.sample, entry.fields[field], entry.draws, pieces_, joined_));
-  return Bytes(joined_);
+  return entry.source->assemble(entry.sample, entry.fields[field], entry.draws, pieces_, into);
 }
 
 Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
   const Entry& entry = requests_[i];
-  if (entry.source->assembles(entry.fields[field])) return assembled(entry, field);
+  if (assembles(i, field)) {
+    KeptRoom room(joined_);
+    HEADRACE_TRY(assemble(i, field, room));
+    return Bytes(joined_);
+  }
   const auto pieces = std::span(entry.request.pieces)
                           .first(entry.request.first_piece[field + 1])
                           .subspan(entry.request.first_piece[field]);
@@ -213,7 +223,7 @@ Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
 
 SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
   const Entry& entry = requests_[i];
-  if (entry.source->assembles(entry.fields[field])) return nullptr;
+  if (assembles(i, field)) return nullptr;
   const auto pieces = std::span(entry.request.pieces)
                           .first(entry.request.first_piece[field + 1])
                           .subspan(entry.request.first_piece[field]);

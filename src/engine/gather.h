@@ -68,6 +68,9 @@ class Gather {
   // Value v of field f of the i-th added sample, until the next call.  The read's failure,
   // where it failed.
   Result<Bytes> value(size_t i, size_t field, size_t v = 0);
+  // Assembles the field's value in memory of the caller's; only where the source assembles it.
+  Status assemble(size_t i, size_t field, ValueRoom& into);
+  bool assembles(size_t i, size_t field) const;
   // The buffer whose whole contents value v is, if nobody else needs it: it is handed over, and
   // value() must not be called for it again.  Else null.
   SharedBuffer take(size_t i, size_t field, size_t v = 0);
@@ -97,7 +100,6 @@ class Gather {
   // All that was read of the unit, or the stretch of the range that it is.
   Result<Bytes> opened(const Entry& entry, const Piece& piece) const;
   Result<Bytes> piece_bytes(const Entry& entry, const Piece& piece) const;
-  Result<Bytes> assembled(const Entry& entry, size_t field);
   uint32_t share(const Source& source, const Unit& unit, UnitCache& units);
   bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
   void open_range(const Source& source, const Unit& unit, const GatherOptions& options);
@@ -106,9 +108,9 @@ class Gather {
   std::span<Entry> requests_;   // those in use
   std::vector<ReadRange> ranges_;
   std::vector<std::shared_ptr<SharedUnit>> shared_;
-  std::vector<Buffer> spare_;      // buffers of earlier ranges
-  std::vector<std::byte> joined_;  // a value that came in pieces
-  std::vector<Bytes> pieces_;      // those of the value that is assembled
+  std::vector<Buffer> spare_;       // buffers of earlier ranges
+  std::vector<std::byte> joined_;   // a value that came in pieces
+  std::vector<PieceBytes> pieces_;  // those of the value that is assembled
 };
 
 }  // namespace headrace

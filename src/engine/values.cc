@@ -15,6 +15,21 @@ Status decode_one(const ValueWork& work, Gather& gather, size_t i, size_t c, siz
   return {};
 }
 
+class SlotRoom final : public ValueRoom {
+ public:
+  SlotRoom(Slot& slot, const TensorSpec& spec) : slot_(slot), spec_(spec) {}
+  Result<MutableBytes> room(size_t bytes) override {
+    HEADRACE_ASSIGN(const MutableBytes out, slot_.room(spec_.shape));
+    if (out.size() != bytes)
+      return corrupt(fmt::format("a value of {} bytes, {} are promised", bytes, out.size()));
+    return out;
+  }
+
+ private:
+  Slot& slot_;
+  const TensorSpec& spec_;
+};
+
 }  // namespace
 
 Status decode_values(const ValueWork& work, const Source& source, Gather& gather, size_t i,
@@ -46,6 +61,13 @@ Status decode_values(const ValueWork& work, const Source& source, Gather& gather
     }
   }
   ColumnSlot out(column, slot);
+  if (work.decoder.keeps_elements() && gather.assembles(i, c)) {
+    SlotRoom room(out, work.spec.value);
+    bytes += work.spec.value.bytes();
+    if (Status s = gather.assemble(i, c, room); !s.ok())
+      return gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), i, c);
+    return {};
+  }
   return decode_one(work, gather, i, c, 0, draws, out, bytes);
 }
 

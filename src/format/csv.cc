@@ -96,6 +96,32 @@ Status check_names(const std::vector<std::string>& names) {
   return {};
 }
 
+// White space around numbers is no text.
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
+  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool looks_like_file(std::string_view text) {
+  return make_cell("", trimmed(text)).type == Cell::Type::kText &&
+         (!split_name(text).extension.empty() || text.find('/') != std::string_view::npos);
+}
+
+// Taken for a header, the first row of a list that has none would be lost in silence.
+Status check_header(std::span<const std::string_view> names, size_t path) {
+  if (looks_like_file(names[path]))
+    return corrupt(
+        fmt::format("line 1 is no header: '{}' looks like a file; name the columns, the "
+                    "one with the files 'path'",
+                    names[path]));
+  if (std::all_of(names.begin(), names.end(), [](std::string_view name) {
+        return make_cell("", trimmed(name)).type != Cell::Type::kText;
+      }))
+    return corrupt("line 1 is no header: its cells are numbers; name the columns");
+  return {};
+}
+
 }  // namespace
 
 Status read_csv(Bytes list, char separator, const RowFunction& row) {
@@ -107,12 +133,10 @@ Status read_csv(Bytes list, char separator, const RowFunction& row) {
   HEADRACE_TRY(check_names(names));
   const std::vector<std::string_view> views(names.begin(), names.end());
   const size_t path = path_column(views);
-  // Taken for a header, the first row of a list that has none would be lost in silence.
-  if (!split_name(names[path]).extension.empty() || names[path].find('/') != std::string::npos)
-    return corrupt(
-        fmt::format("line 1 is no header: '{}' looks like a file; name the columns, the "
-                    "one with the files 'path'",
-                    names[path]));
+  HEADRACE_TRY(check_header(views, path));
+  // Where no column is called a path and the first row has none in the first: a table.
+  bool is_table = !is_path_name(names[path]);
+  bool first = true;
   std::vector<Cell> cells;
   for (;;) {
     HEADRACE_ASSIGN(const bool more, reader.next());
@@ -121,10 +145,17 @@ Status read_csv(Bytes list, char separator, const RowFunction& row) {
     if (texts.size() != names.size())
       return corrupt(fmt::format("line {}: {} cells, the header has {}", reader.line(),
                                  texts.size(), names.size()));
+    if (first) is_table = is_table && !looks_like_file(texts[path]);
+    first = false;
     cells.clear();
-    for (size_t i = 0; i < texts.size(); ++i)
-      if (i != path && !texts[i].empty()) cells.push_back(make_cell(views[i], texts[i]));
-    HEADRACE_TRY(row({reader.line(), texts[path], cells}));
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const std::string_view text = is_table ? trimmed(texts[i]) : texts[i];
+      if ((is_table || i != path) && !text.empty()) cells.push_back(make_cell(views[i], text));
+    }
+    if (is_table)
+      HEADRACE_TRY(row({reader.line(), {}, cells, views}));
+    else
+      HEADRACE_TRY(row({reader.line(), texts[path], cells}));
   }
 }
 

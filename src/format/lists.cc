@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "format/folders.h"
+#include "format/records.h"
 #include "index/names.h"
 #include "index/part_builder.h"
 
@@ -15,6 +16,7 @@ namespace headrace {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::array<std::string_view, 4> kPathNames = {"path", "file", "filename", "image"};
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool is_pickle(Bytes head) {
@@ -111,7 +113,7 @@ bool is_too_large(const Cell& cell) {
 
 Status check_row(const ListRow& row, const ShardInput& shard) {
   if (shard.cancelled()) return cancelled("indexing was cancelled");
-  if (row.path.empty()) return at_line(corrupt("no path"), row.line);
+  if (row.path.empty() && row.table.empty()) return at_line(corrupt("no path"), row.line);
   if (row.path.find('\0') != std::string_view::npos)
     return at_line(corrupt("a NUL in the path"), row.line);
   return {};
@@ -124,6 +126,35 @@ void add_row(const ListRow& row, Columns& columns, PartBuilder& part) {
   part.add_whole_file(part.field(field), part.add_file(row.path));
   for (size_t i = 0; i < row.cells.size(); ++i) columns.add(row.cells[i], i, part);
   part.end_sample();
+}
+
+// Which column of the table a cell is; cells come in the order of the columns, `from` the last
+// one's.
+size_t table_position(const ListRow& row, const Cell& cell, size_t from) {
+  while (from < row.table.size() && row.table[from].data() != cell.column.data()) ++from;
+  return from;
+}
+
+// Columns are numbered as the header names them, also those without a value; keys are numbers.
+void add_table_row(const ListRow& row, Columns& columns, NumberedKeys& keys, PartBuilder& part) {
+  size_t at = 0;
+  for (const Cell& cell : row.cells) {
+    at = table_position(row, cell, at);
+    columns.add(cell, at, part);
+  }
+  part.end_sample(keys.at(part.samples()));
+}
+
+Status see_row(const ListRow& row, Columns& columns) {
+  if (!row.table.empty() && columns.size() == 0)
+    for (const std::string_view name : row.table) columns.number(name, columns.size());
+  size_t at = 0;
+  for (size_t i = 0; i < row.cells.size(); ++i) {
+    at = row.table.empty() ? i : table_position(row, row.cells[i], at);
+    if (Status s = columns.see(row.cells[i], at); !s.ok()) return at_line(s, row.line);
+  }
+  if (columns.size() > kMaxFields) return at_line(corrupt("too many columns"), row.line);
+  return {};
 }
 
 }  // namespace
@@ -145,10 +176,14 @@ Cell make_cell(std::string_view column, std::string_view text) {
 }
 
 size_t path_column(std::span<const std::string_view> names) {
-  for (const std::string_view wanted : {"path", "file", "filename", "image"})
+  for (const std::string_view wanted : kPathNames)
     for (size_t i = 0; i < names.size(); ++i)
       if (lower_case(names[i]) == wanted) return i;
   return 0;
+}
+
+bool is_path_name(std::string_view column) {
+  return std::find(kPathNames.begin(), kPathNames.end(), lower_case(column)) != kPathNames.end();
 }
 
 bool sniff_list(Bytes head) {
@@ -158,22 +193,25 @@ bool sniff_list(Bytes head) {
 Result<PartPointer> index_list(const ShardInput& shard) {
   HEADRACE_ASSIGN(const Buffer list, shard.store.read_all(shard.info.path));
   Columns columns;
+  bool is_table = false;
   Status status = read_rows(list.bytes(), shard.info.path, [&](const ListRow& row) {
     HEADRACE_TRY(check_row(row, shard));
-    for (size_t i = 0; i < row.cells.size(); ++i)
-      if (Status s = columns.see(row.cells[i], i); !s.ok()) return at_line(s, row.line);
-    if (columns.size() > kMaxFields) return at_line(corrupt("too many columns"), row.line);
-    return Status();
+    is_table = !row.table.empty();
+    return see_row(row, columns);
   });
   if (!status.ok()) return status.in_file(shard.info.path);
   PartBuilder part(PartHead{.format = "files",
                             .shard_bytes = shard.info.bytes,
                             .modified_ns = shard.info.modified_ns,
-                            .has_files = true,
-                            .whole_files = true});
+                            .has_files = !is_table,
+                            .whole_files = !is_table});
   columns.make_fields(part);
+  NumberedKeys keys(shard.info.path, kListSuffixes);
   status = read_rows(list.bytes(), shard.info.path, [&](const ListRow& row) {
-    add_row(row, columns, part);
+    if (is_table)
+      add_table_row(row, columns, keys, part);
+    else
+      add_row(row, columns, part);
     return Status();
   });
   if (!status.ok()) return status.in_file(shard.info.path);

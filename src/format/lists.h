@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of files: a path and some values a row.  Each reader goes over the rows of
-// the list's bytes; index_list() goes over them twice, first for the kinds of the
-// columns, then for the part.  Every problem names the line.
+// Lists of files: a path and some values a row; or, of a CSV without files, a table: values alone.
+// Each reader goes over the rows of the list's bytes; index_list() goes over them twice, first for
+// the kinds of the columns, then for the part.  Every problem names the line.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,8 @@ struct ListRow {
   uint64_t line = 0;  // from 1; of a pickle: the number of the entry
   std::string_view path;
   std::span<const Cell> cells;  // those that are there; a column may come several times
+  // Of a table, which names no files: all its columns; the path is then empty.
+  std::span<const std::string_view> table = {};
 };
 
 // Views are valid during the call.
@@ -40,6 +42,7 @@ Status read_pickle(Bytes list, const RowFunction& row);
 
 // The column that holds the path, of those named: path, file, filename or image, else the first.
 size_t path_column(std::span<const std::string_view> names);
+bool is_path_name(std::string_view column);
 
 // Int, float or text, by what `text` looks like.
 Cell make_cell(std::string_view column, std::string_view text);

@@ -84,6 +84,21 @@ TEST(Csv, the_first_column_is_the_path_unless_one_is_named) {
   EXPECT_EQ(read_list("l.tsv", "cls\timage\n3\ta.jpg\n")[0].fields.at("cls"), "3");
 }
 
+TEST(Csv, without_files_is_a_table) {
+  const auto opened = open_list("t.csv", "x,y,z\n1, 2.5,\n,3,\n").value();
+  const Schema& schema = opened.source->schema();
+  ASSERT_EQ(schema.size(), 3u);
+  EXPECT_EQ(schema[0], (Field{"x", Kind::kInt, Storage::kInline}));
+  EXPECT_EQ(schema[1], (Field{"y", Kind::kFloat, Storage::kInline}));
+  EXPECT_EQ(schema[2].name, "z");
+  const auto got = read_samples(*opened.source).value();
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_EQ(got[0].key, "t/00000000");
+  EXPECT_EQ(got[0].fields, (std::map<std::string, std::string>{{"x", "1"}, {"y", "2.5"}}));
+  EXPECT_EQ(got[1].fields, (std::map<std::string, std::string>{{"y", "3"}}));
+  EXPECT_TRUE(says(error("t.csv", "1,2\n3,4\n"), "its cells are numbers"));
+}
+
 TEST(Csv, problems_name_the_line) {
   EXPECT_TRUE(
       says(error("l.csv", "path,cls\na.jpg,3\nb.JPEG\n"), "line 3: 1 cells, the header has 2"));

@@ -22,6 +22,11 @@ class ReadThrough final : public Source {
   Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     return source_->open_unit(unit, stored, decoded);
   }
+  bool assembles(uint32_t field) const override { return source_->assembles(field); }
+  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
+                  ValueRoom& value) const override {
+    return source_->assemble(sample, field, draws, pieces, value);
+  }
   const Store& store() const override { return *store_; }
   std::string file_path(uint32_t file) const override { return source_->file_path(file); }
   std::string key(uint64_t sample) const override { return source_->key(sample); }
@@ -39,6 +44,11 @@ Result<HeldSource> hold_source(std::shared_ptr<const IndexedSource> source,
   std::vector<std::string> files;
   for (uint64_t f = 0; f < shards.first_file(shards.size()); ++f)
     files.push_back(source->file_path(static_cast<uint32_t>(f)));
+  return hold_source(source, std::move(files), options);
+}
+
+Result<HeldSource> hold_source(std::shared_ptr<const Source> source, std::vector<std::string> files,
+                               const HoldOptions& options) {
   // The inner store lives as long as the source does.
   const std::shared_ptr<const Store> inner(source, &source->store());
   HeldSource out;

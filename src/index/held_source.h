@@ -19,4 +19,8 @@ struct HeldSource {
 Result<HeldSource> hold_source(std::shared_ptr<const IndexedSource> source,
                                const HoldOptions& options);
 
+// Likewise, of a source whose files are these.
+Result<HeldSource> hold_source(std::shared_ptr<const Source> source, std::vector<std::string> files,
+                               const HoldOptions& options);
+
 }  // namespace headrace

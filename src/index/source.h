@@ -34,6 +34,9 @@ struct Unit {
   uint64_t offset = 0;
   uint64_t stored_bytes = 0;   // kWholeFile where the index holds no sizes (plain files)
   uint64_t decoded_bytes = 0;  // equal to stored_bytes when opening is 0
+  // Nobody else is likely to want it soon: it is not kept, and assemble() opens what it needs of
+  // it.
+  bool alone = false;
   bool operator==(const Unit&) const = default;
 };
 
@@ -67,6 +70,33 @@ struct Request {
     inline_bytes.clear();
     key.clear();
   }
+};
+
+// A piece of a value that is assembled: its bytes; of a unit that is alone, the stored ones.
+struct PieceBytes {
+  Bytes bytes;
+  const Unit* unopened = nullptr;
+};
+
+// Where an assembled value goes.
+class ValueRoom {
+ public:
+  virtual ~ValueRoom() = default;
+  // Memory for a value of so many bytes.  Called once.
+  virtual Result<MutableBytes> room(size_t bytes) = 0;
+};
+
+// In memory that grows as needed and is kept.
+class KeptRoom final : public ValueRoom {
+ public:
+  explicit KeptRoom(std::vector<std::byte>& bytes) : bytes_(bytes) {}
+  Result<MutableBytes> room(size_t bytes) override {
+    bytes_.resize(bytes);
+    return MutableBytes(bytes_);
+  }
+
+ private:
+  std::vector<std::byte>& bytes_;
 };
 
 // Samples per block, in the order of the data: what the plan is made of.
@@ -106,16 +136,16 @@ class Source {
     return internal("this source has no units to open");
   }
 
-  // True where the field's value is made of its pieces by assemble(): windows and patches of arrays.
-  // Then it has one value, even where it needs no piece.
+  // True where the field's value is made of its pieces by assemble(): windows and patches of
+  // arrays. Then it has one value, even where it needs no piece.
   virtual bool assembles(uint32_t field) const {
     (void)field;
     return false;
   }
   // Makes the value of one field of schema() from the pieces that needs() named for it, with the
   // same draws.
-  virtual Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const Bytes> pieces,
-                          std::vector<std::byte>& value) const {
+  virtual Status assemble(uint64_t sample, uint32_t field, Key draws,
+                          std::span<const PieceBytes> pieces, ValueRoom& value) const {
     (void)sample, (void)field, (void)draws, (void)pieces, (void)value;
     return internal("this source has no values to assemble");
   }

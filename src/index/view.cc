@@ -50,8 +50,8 @@ class View final : public Source {
     return base_->open_unit(unit, stored, decoded);
   }
   bool assembles(uint32_t field) const override { return base_->assembles(field); }
-  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const Bytes> pieces,
-                  std::vector<std::byte>& value) const override {
+  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
+                  ValueRoom& value) const override {
     return base_->assemble(samples_[sample], field, draws, pieces, value);
   }
   const Store& store() const override { return base_->store(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transform/array_decoder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -28,6 +29,9 @@ struct Wishes {
   std::optional<std::vector<int64_t>> shape;
   std::optional<DType> cast;  // the step
   std::vector<float> mean, deviation;
+  uint64_t repeat = 0;
+  std::vector<int> flips;
+  double flip_chance = 0;
 };
 
 Status read_shape(Params& options, Wishes& out) {
@@ -53,9 +57,12 @@ Status read_numbers(const std::vector<double>& from, std::vector<float>& to) {
 Status read_normalize(Params params, Wishes& out) {
   const std::vector<double> mean = params.need_numbers("mean");
   const std::vector<double> deviation = params.need_numbers("std");
+  const double repeat = params.take_number("repeat", 0);
   HEADRACE_TRY(params.done());
   if (mean.empty() || mean.size() != deviation.size())
     return invalid("mean and std have the same length, from 1 on");
+  if (!(repeat >= 0 && repeat <= 0x1.0p40)) return invalid("repeat is a number of elements");
+  out.repeat = static_cast<uint64_t>(repeat);
   HEADRACE_TRY(read_numbers(mean, out.mean));
   HEADRACE_TRY(read_numbers(deviation, out.deviation));
   for (const float d : out.deviation)
@@ -63,7 +70,20 @@ Status read_normalize(Params params, Wishes& out) {
   return {};
 }
 
+Status read_flip(Params params, Wishes& out) {
+  if (!out.flips.empty()) return invalid("must come once");
+  out.flips = params.need_integers("axes");
+  out.flip_chance = params.take_number("p", 0.5);
+  HEADRACE_TRY(params.done());
+  for (const int axis : out.flips)
+    if (axis >= 0 || std::count(out.flips.begin(), out.flips.end(), axis) > 1)
+      return invalid("axes are counted from the last, -1, each once");
+  if (!(out.flip_chance >= 0 && out.flip_chance <= 1)) return invalid("p is from 0 to 1");
+  return {};
+}
+
 Status read_step(const Step& step, Wishes& out) {
+  if (step.name == "random_flip") return read_flip(step.params, out);
   if (step.name == "cast") {
     Params params = step.params;
     const std::string name = params.need_text("dtype");
@@ -71,7 +91,7 @@ Status read_step(const Step& step, Wishes& out) {
     HEADRACE_ASSIGN(out.cast, type_named(name));
     return {};
   }
-  if (step.name != "normalize") return invalid("arrays take normalize and cast");
+  if (step.name != "normalize") return invalid("arrays take normalize, random_flip and cast");
   if (out.cast || !out.mean.empty()) return invalid("must come once, and before cast");
   return read_normalize(step.params, out);
 }
@@ -112,7 +132,8 @@ Result<std::unique_ptr<Decoder>> make_number(const FieldSpec& spec, const Wishes
     dtype = *spec.number_type;
   if (wishes.shape && !wishes.shape->empty())
     return invalid("the values are single numbers, of shape ()");
-  if (!wishes.mean.empty()) return invalid("single numbers are not normalized");
+  if (!wishes.mean.empty() || !wishes.flips.empty())
+    return invalid("single numbers are neither normalized nor flipped");
   if (spec.what == "tokens") return invalid("the values are single numbers; hr.scalar takes them");
   const NumberForm form = spec.stored == Stored::kInlineInt     ? NumberForm::kInt64
                           : spec.stored == Stored::kInlineFloat ? NumberForm::kFloat64
@@ -164,6 +185,9 @@ Result<std::unique_ptr<Decoder>> make_numbers_decoder(const FieldSpec& spec) {
   plan.dtype = result_type(spec, wishes, raw_bytes);
   plan.mean = std::move(wishes.mean);
   plan.deviation = std::move(wishes.deviation);
+  plan.repeat = wishes.repeat;
+  plan.flips = std::move(wishes.flips);
+  plan.flip_chance = wishes.flip_chance;
   if (spec.what == "tokens") {
     HEADRACE_TRY(check_tokens(plan));
     if (plan.stored.is_npy && !plan.shape) plan.one_shape = false;

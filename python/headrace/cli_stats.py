@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``headrace stats``: statistics of the variables of files of arrays."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Optional
+
+import typer
+
+import headrace as hr
+
+from .cli_options import Threads
+
+_Arrays = Annotated[list[str], typer.Argument(help="HDF5, NetCDF, Zarr or npy: files, globs, braces.")]
+
+
+def stats(
+    url: _Arrays,
+    fields: Annotated[Optional[str], typer.Option(help="Names of variables, t2m,u10; all but coordinates unless given.")] = None,
+    per: Annotated[Optional[str], typer.Option(help="An axis: numbers for each index of it, like level.")] = None,
+    to: Annotated[
+        Optional[str], typer.Option("--json", metavar="FILE", help="Written as JSON, for .normalize(FILE); -: to stdout.")
+    ] = None,
+    threads: Threads = 0,
+) -> None:
+    """Mean, std, min, max, count and NaN count of each variable, for normalising.
+
+    Example: [bold]headrace stats 'era5-{1979..2020}.nc' --fields t,z --per level --json stats.json[/],
+    then [bold]hr.array("t").normalize("stats.json")[/]
+    """
+    from . import terminal
+
+    with terminal.progress() as bars:
+        task = bars.add_task("reading", total=None)
+        found = hr.stats(
+            url,
+            [n.strip() for n in fields.split(",")] if fields is not None else None,
+            per=per,
+            threads=threads,
+            progress=lambda done, total: bars.update(task, completed=done, total=total),
+        )
+    if to == "-":
+        import json
+
+        print(json.dumps(found, indent=1))
+        return
+    if to is not None:
+        found.save(to)
+    rows = terminal.table("variable", per or "", ">count", ">NaN", ">mean", ">std", ">min", ">max")
+    for name, entry in found.items():
+        for row in _rows(name, entry):
+            rows.add_row(*row)
+    terminal.console().print(rows)
+
+
+def _rows(name: str, entry: dict[str, Any]) -> list[list[Any]]:
+    from . import terminal
+
+    def text(n: Any) -> str:
+        return "-" if n is None else f"{n:,}" if isinstance(n, int) else f"{n:.6g}"
+
+    numbers = [entry[k] for k in ("count", "nan", "mean", "std", "min", "max")]
+    if "per" not in entry:
+        return [[terminal.plain(name), "", *map(text, numbers)]]
+    return [[terminal.plain(name), text(at), *map(text, row)] for at, *row in zip(entry["at"], *numbers)]

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/stacked.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "index/view.h"
+
+namespace headrace {
+namespace {
+
+// Writes one number as an element; false where the type cannot hold it.
+template <typename T, typename From>
+bool put_number(From number, MutableBytes out) {
+  if constexpr (std::is_floating_point_v<T>) {
+    store_le(out, static_cast<T>(number));
+    return true;
+  } else if constexpr (std::is_floating_point_v<From>) {
+    // Compared as doubles: the upper border of 64 bits is 2^64 or 2^63, which no value reaches.
+    const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    const double least = std::is_signed_v<T> ? -above : 0;
+    if (!(number >= least && number < above) || number != std::floor(number)) return false;
+    store_le(out, static_cast<T>(number));
+    return true;
+  } else {
+    if (!std::in_range<T>(number)) return false;
+    store_le(out, static_cast<T>(number));
+    return true;
+  }
+}
+
+template <typename From>
+bool put_as(DType dtype, From number, MutableBytes out) {
+  switch (dtype) {
+    case DType::kU8:
+      return put_number<uint8_t>(number, out);
+    case DType::kI8:
+      return put_number<int8_t>(number, out);
+    case DType::kU16:
+      return put_number<uint16_t>(number, out);
+    case DType::kI16:
+      return put_number<int16_t>(number, out);
+    case DType::kU32:
+      return put_number<uint32_t>(number, out);
+    case DType::kI32:
+      return put_number<int32_t>(number, out);
+    case DType::kU64:
+      return put_number<uint64_t>(number, out);
+    case DType::kI64:
+      return put_number<int64_t>(number, out);
+    case DType::kF32:
+      return put_number<float>(number, out);
+    case DType::kF64:
+      return put_number<double>(number, out);
+    case DType::kF16:
+    case DType::kBF16:
+      return false;
+  }
+  return false;
+}
+
+// The number that lies in `from`, as an element; false where the type cannot hold it.
+bool convert(DType stored, Bytes from, DType dtype, MutableBytes to) {
+  switch (stored) {
+    case DType::kU8:
+      return put_as(dtype, load_le<uint8_t>(from), to);
+    case DType::kI8:
+      return put_as(dtype, load_le<int8_t>(from), to);
+    case DType::kU16:
+      return put_as(dtype, load_le<uint16_t>(from), to);
+    case DType::kI16:
+      return put_as(dtype, load_le<int16_t>(from), to);
+    case DType::kU32:
+      return put_as(dtype, load_le<uint32_t>(from), to);
+    case DType::kI32:
+      return put_as(dtype, load_le<int32_t>(from), to);
+    case DType::kU64:
+      return put_as(dtype, load_le<uint64_t>(from), to);
+    case DType::kI64:
+      return put_as(dtype, load_le<int64_t>(from), to);
+    case DType::kF32:
+      return put_as(dtype, load_le<float>(from), to);
+    case DType::kF64:
+      return put_as(dtype, load_le<double>(from), to);
+    case DType::kF16:
+    case DType::kBF16:
+      return false;
+  }
+  return false;
+}
+
+std::string number_text(DType stored, Bytes from) {
+  std::byte wide[8];
+  if (stored != DType::kF32 && stored != DType::kF64 && convert(stored, from, DType::kI64, wide))
+    return fmt::format("{}", load_le<int64_t>(wide));
+  return convert(stored, from, DType::kF64, wide) ? fmt::format("{}", load_le<double>(wide)) : "?";
+}
+
+struct Member {
+  uint32_t field = 0;          // of the base
+  DType stored = DType::kI64;  // a number of the index is int64 or double
+  bool is_assembled = false;   // a file of arrays has it: the base makes it of its pieces
+};
+
+// Immutable, hence thread-safe.
+class Stacked final : public Source {
+ public:
+  Stacked(std::shared_ptr<const Source> base, std::vector<ColumnStack> stacks)
+      : base_(std::move(base)), stacks_(std::move(stacks)), schema_(base_->schema()) {}
+
+  Status settle() {
+    for (const ColumnStack& stack : stacks_)
+      if (Status s = add_stack(stack); !s.ok())
+        return s.with(fmt::format("field '{}'", stack.name));
+    return {};
+  }
+
+  const Schema& schema() const override { return schema_; }
+  uint64_t size() const override { return base_->size(); }
+  const Blocks& blocks() const override { return base_->blocks(); }
+  // The same samples: what is made of them is not part of it.
+  Hash128 fingerprint() const override { return base_->fingerprint(); }
+
+  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
+               Request& out) const override {
+    const size_t below = base_->schema().size();
+    if (std::all_of(fields.begin(), fields.end(), [below](uint32_t f) { return f < below; }))
+      return base_->needs(sample, fields, draws, want_key, out);
+    thread_local std::vector<uint32_t> wanted;
+    thread_local Request found;
+    wanted.clear();
+    for (const uint32_t f : fields) {
+      if (f >= schema_.size()) return internal("no such field");
+      if (f < below)
+        wanted.push_back(f);
+      else
+        for (const Member& member : members_[f - below]) wanted.push_back(member.field);
+    }
+    HEADRACE_TRY(base_->needs(sample, wanted, draws, want_key, found));
+    out.clear();
+    std::swap(out.units, found.units);
+    std::swap(out.inline_bytes, found.inline_bytes);
+    std::swap(out.key, found.key);
+    size_t at = 0;  // of wanted
+    for (const uint32_t f : fields) {
+      if (f < below) {
+        const std::span<const Piece> pieces = pieces_of(found, at++);
+        out.pieces.insert(out.pieces.end(), pieces.begin(), pieces.end());
+      } else if (assembles(f)) {
+        for (size_t m = 0; m < members_[f - below].size(); ++m) {
+          const std::span<const Piece> pieces = pieces_of(found, at++);
+          out.pieces.insert(out.pieces.end(), pieces.begin(), pieces.end());
+        }
+      } else {
+        HEADRACE_TRY(add_numbers(sample, f - below, found, at, out));
+        at += members_[f - below].size();
+      }
+      out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
+    }
+    return {};
+  }
+
+  bool assembles(uint32_t field) const override {
+    const size_t below = base_->schema().size();
+    return field < below ? base_->assembles(field) : members_[field - below][0].is_assembled;
+  }
+  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
+                  ValueRoom& value) const override {
+    const size_t below = base_->schema().size();
+    if (field < below) return base_->assemble(sample, field, draws, pieces, value);
+    const ColumnStack& stack = stacks_[field - below];
+    const std::vector<Member>& members = members_[field - below];
+    const size_t item = size_of(stack.dtype);
+    HEADRACE_ASSIGN(const MutableBytes out, value.room(item * members.size()));
+    std::vector<std::byte> one;
+    KeptRoom room(one);
+    Request request;
+    size_t at = 0;
+    for (size_t m = 0; m < members.size(); ++m) {
+      // How many of the pieces are this column's: none where its chunk was never written.
+      const uint32_t wanted[] = {members[m].field};
+      HEADRACE_TRY(base_->needs(sample, wanted, draws, false, request));
+      if (request.pieces.size() > pieces.size() - at) return internal("pieces of another sample");
+      HEADRACE_TRY(base_->assemble(sample, members[m].field, draws,
+                                   pieces.subspan(at, request.pieces.size()), room));
+      at += request.pieces.size();
+      const MutableBytes to = out.subspan(m * item, item);
+      if (one.size() != size_of(members[m].stored)) return internal("a column of another size");
+      if (!convert(members[m].stored, one, stack.dtype, to))
+        return no_such_number(sample, stack, m, number_text(members[m].stored, one));
+    }
+    return {};
+  }
+
+  bool run_of(uint64_t sample, Unit& run) const override { return base_->run_of(sample, run); }
+  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    return base_->open_unit(unit, stored, decoded);
+  }
+  const Store& store() const override { return base_->store(); }
+  std::string file_path(uint32_t file) const override { return base_->file_path(file); }
+  std::string key(uint64_t sample) const override { return base_->key(sample); }
+  Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const override {
+    return base_->keys(begin, end, out);
+  }
+
+  // The samples that have every column of the stacks that leave the others out.
+  Result<std::vector<uint64_t>> complete() const {
+    std::vector<uint32_t> wanted;
+    for (size_t s = 0; s < stacks_.size(); ++s)
+      if (stacks_[s].missing == Missing::kDrop)
+        for (const Member& member : members_[s]) wanted.push_back(member.field);
+    std::vector<uint64_t> out;
+    Request request;
+    for (uint64_t sample = 0; sample < size(); ++sample) {
+      HEADRACE_TRY(base_->needs(sample, wanted, Key(0), false, request));
+      bool has_all = true;
+      for (size_t w = 0; w < wanted.size(); ++w)
+        has_all &= !pieces_of(request, w).empty() || base_->assembles(wanted[w]);
+      if (has_all) out.push_back(sample);
+    }
+    return out;
+  }
+
+ private:
+  static std::span<const Piece> pieces_of(const Request& request, size_t field) {
+    const uint32_t first = request.first_piece[field];
+    return std::span(request.pieces).subspan(first, request.first_piece[field + 1] - first);
+  }
+
+  Status add_stack(const ColumnStack& stack) {
+    if (stack.columns.empty()) return invalid("no column is named");
+    if (stack.dtype == DType::kF16 || stack.dtype == DType::kBF16)
+      return invalid(fmt::format("columns become integers, f32 or f64; .cast(\"{}\") follows",
+                                 dtype_name(stack.dtype)));
+    std::byte element[8];
+    if (stack.missing == Missing::kFill && !put_as(stack.dtype, stack.fill, element))
+      return invalid(
+          fmt::format("missing={} is no number of type {}", stack.fill, dtype_name(stack.dtype)));
+    std::vector<Member>& members = members_.emplace_back();
+    for (const std::string& column : stack.columns) {
+      HEADRACE_ASSIGN(const Member member, find(column));
+      members.push_back(member);
+      if (member.is_assembled != members[0].is_assembled)
+        return invalid("columns of the index and of arrays do not go together");
+    }
+    schema_.push_back({.name = stack.name,
+                       .kind = Kind::kArray,
+                       .dtype = stack.dtype,
+                       .shape = {static_cast<int64_t>(members.size())}});
+    return {};
+  }
+
+  Result<Member> find(const std::string& column) const {
+    const Schema& fields = base_->schema();
+    std::string numbers;
+    for (size_t f = 0; f < fields.size(); ++f) {
+      const Field& field = fields[f];
+      const bool is_number = field.storage == Storage::kInline && !field.many &&
+                             (field.kind == Kind::kInt || field.kind == Kind::kFloat);
+      if (is_number) numbers.append(numbers.empty() ? "'" : ", '").append(field.name).append("'");
+      if (field.name != column) continue;
+      const auto number = static_cast<uint32_t>(f);
+      if (is_number)
+        return Member{number, field.kind == Kind::kFloat ? DType::kF64 : DType::kI64, false};
+      const bool is_element = field.kind == Kind::kArray && field.shape.empty() && field.dtype &&
+                              field.dtype != DType::kF16 && field.dtype != DType::kBF16;
+      if (is_element && base_->assembles(number)) return Member{number, *field.dtype, true};
+      return invalid(fmt::format("column '{}' holds {}{}; columns of numbers are wanted", column,
+                                 field.many ? "several values a row of " : "", field_text(field)));
+    }
+    return invalid(fmt::format("there is no column '{}'; columns of numbers are {}", column,
+                               numbers.empty() ? "none" : numbers));
+  }
+
+  Status no_such_number(uint64_t sample, const ColumnStack& stack, size_t member,
+                        const std::string& number) const {
+    return corrupt(fmt::format("column '{}' holds {} in sample {} ({}), which is no {}",
+                               stack.columns[member], number, sample, key(sample),
+                               dtype_name(stack.dtype)));
+  }
+
+  // The elements of one stack; `at` is the first of its columns in `found`, whose bytes are out's.
+  Status add_numbers(uint64_t sample, size_t number, const Request& found, size_t at,
+                     Request& out) const {
+    const ColumnStack& stack = stacks_[number];
+    const std::vector<Member>& members = members_[number];
+    const size_t item = size_of(stack.dtype);
+    const size_t begin = out.inline_bytes.size();
+    out.inline_bytes.resize(begin + item * members.size());
+    for (size_t m = 0; m < members.size(); ++m) {
+      const MutableBytes to = MutableBytes(out.inline_bytes).subspan(begin + m * item, item);
+      const std::span<const Piece> pieces = pieces_of(found, at + m);
+      const std::string& column = stack.columns[m];
+      if (pieces.empty()) {
+        if (stack.missing == Missing::kFill && put_as(stack.dtype, stack.fill, to)) continue;
+        return corrupt(
+            fmt::format("column '{}' has no value in sample {} ({}); say missing=0, "
+                        "missing=\"nan\" or missing=\"drop\"",
+                        column, sample, key(sample)));
+      }
+      const Piece& piece = pieces[0];
+      if (piece.unit != kInlineUnit || piece.length != 8 || begin < 8 || piece.begin > begin - 8)
+        return internal("a number that does not lie in the index");
+      const Bytes from = Bytes(out.inline_bytes).subspan(piece.begin, 8);
+      const bool fits = convert(members[m].stored, from, stack.dtype, to);
+      if (!fits) return no_such_number(sample, stack, m, number_text(members[m].stored, from));
+    }
+    out.pieces.push_back({kInlineUnit, begin, item * members.size()});
+    return {};
+  }
+
+  const std::shared_ptr<const Source> base_;
+  const std::vector<ColumnStack> stacks_;
+  std::vector<std::vector<Member>> members_;  // of each stack
+  Schema schema_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Source>> stack_columns(std::shared_ptr<const Source> base,
+                                                    std::vector<ColumnStack> stacks) {
+  const bool drops = std::any_of(stacks.begin(), stacks.end(),
+                                 [](const ColumnStack& s) { return s.missing == Missing::kDrop; });
+  const uint64_t all = base->size();
+  auto stacked = std::make_shared<Stacked>(std::move(base), std::move(stacks));
+  HEADRACE_TRY(stacked->settle());
+  if (!drops) return std::shared_ptr<const Source>(std::move(stacked));
+  HEADRACE_ASSIGN(std::vector<uint64_t> samples, stacked->complete());
+  if (samples.size() == all) return std::shared_ptr<const Source>(std::move(stacked));
+  if (samples.empty()) return invalid("missing=\"drop\" leaves no row");
+  return make_view(std::move(stacked), std::move(samples));
+}
+
+}  // namespace headrace
