@@ -23,10 +23,10 @@ import numpy as np
 
 from . import _core
 from .errors import Unsupported, UsageError
-from .pack_arrays import check_room, free_bytes, plan_of, size_of, target_class
 from .pack_hdf5 import VALUES
 from .pack_journal import head_line
 from .pack_layout import choose_chunk, choose_shard, grown
+from .pack_plan import check_room, free_bytes, plan_of, size_of, target_class
 from .pack_targets import Spec, Target, parse_codec
 
 _FLAT_CHUNK = 256 << 10  # bytes: a picture or two; what other readers read at least

@@ -112,8 +112,9 @@ def _prepare_arrays(
 ) -> ArrayPacking | ColumnPacking:
     """Into a file of arrays: from others, or from samples."""
     from .arrays_open import are_arrays
-    from .pack_arrays import Access, ArrayPacking, holds_values
+    from .pack_arrays import ArrayPacking
     from .pack_columns import ColumnPacking
+    from .pack_plan import Access, holds_values
 
     to, place = options["format"], place.rstrip("/") or place
     if codec is not None and not isinstance(codec, str):
