@@ -53,7 +53,10 @@ void Engine::Core::wait_for_duty(const Stopwatch& idle) {
 Engine::Core::Duty Engine::Core::next_duty() {
   Duty duty;
   if (stopping_) return duty;
-  if (!parked_.empty() && may_grant(*parked_.begin()->second)) {
+  if (!to_read_.empty()) {
+    duty.read = std::move(to_read_.front());
+    to_read_.pop_front();
+  } else if (!parked_.empty() && may_grant(*parked_.begin()->second)) {
     duty.read = std::move(parked_.begin()->second);
     parked_.erase(parked_.begin());
     duty.read->granted_bytes = duty.read->wanted_bytes;

@@ -61,6 +61,8 @@ class Engine::Core {
   void ask_index(Chunk& chunk);
   bool may_grant(const Chunk& chunk) HEADRACE_REQUIRES(mu_);
   void submit(const ChunkPtr& chunk);
+  bool may_read_late(const Chunk& chunk);
+  bool read_late(const ChunkPtr& chunk) HEADRACE_EXCLUDES(mu_);
   void read_shared_unit(const std::shared_ptr<SharedUnit>& unit);
   void arrived(const ChunkPtr& chunk);
   void drop(const ChunkPtr& chunk) HEADRACE_REQUIRES(mu_);
@@ -90,6 +92,7 @@ class Engine::Core {
   UnitCache units_;
 
   StageCounters planned_, read_, decoded_, packed_, delivered_;
+  std::atomic<int> read_early_{0};  // so many chunks are not tried late: the last was not there
   std::atomic<uint64_t> whole_file_bytes_{0},
       whole_files_{0};  // what plain files turned out to hold
 
@@ -112,6 +115,7 @@ class Engine::Core {
   std::set<uint64_t> ready_ HEADRACE_GUARDED_BY(mu_);
   std::deque<Errand> to_fetch_ HEADRACE_GUARDED_BY(mu_);
   std::vector<ChunkPtr> idle_chunks_ HEADRACE_GUARDED_BY(mu_);
+  std::deque<ChunkPtr> to_read_ HEADRACE_GUARDED_BY(mu_);  // tried late in vain, and granted
   std::multimap<std::pair<uint64_t, size_t>, Job> to_decode_ HEADRACE_GUARDED_BY(mu_);
   std::map<std::pair<uint64_t, size_t>, ChunkPtr> parked_
       HEADRACE_GUARDED_BY(mu_);                 // wait for a grant

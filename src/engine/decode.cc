@@ -24,7 +24,7 @@ void Engine::Core::compute_thread() {
     }
     if (job.unit)
       open_unit(job.unit);
-    else
+    else if (!job.chunk->is_late || read_late(job.chunk))
       decode(job.chunk);
     MutexLock lock(mu_);
     work_done();

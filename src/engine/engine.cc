@@ -122,6 +122,8 @@ void Engine::Core::stop() {
     to_fetch_.clear();
     for (auto& [order, chunk] : parked_) drop(chunk);
     parked_.clear();
+    for (const ChunkPtr& chunk : to_read_) drop(chunk);
+    to_read_.clear();
     abandoned.swap(to_decode_);
     for (auto& [order, job] : abandoned)
       if (job.chunk) drop(job.chunk);

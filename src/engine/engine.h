@@ -43,6 +43,9 @@ struct EngineOptions {
   size_t batches_ahead = 3;  // admitted and not yet taken by the consumer, at most
   uint64_t seed = 0;
   bool read_runs = false;  // read whole blocks and keep them (remote, spinning storage)
+  // What lies in the page cache is read by the thread that decodes it, just before: it is then in
+  // the processor's cache, and no other thread is woken.  For near storage.
+  bool read_late = false;
   BadSamples bad_samples;
   std::shared_ptr<const BatchStep> batch_step;  // may be missing
 };

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <deque>
 #include <numeric>
 #include <set>
@@ -63,6 +64,32 @@ class LaterStore final : public Store {
   mutable std::deque<ReadRequest> todo_ HEADRACE_GUARDED_BY(mu_);
   bool closing_ HEADRACE_GUARDED_BY(mu_) = false;
   std::thread thread_;
+};
+
+// Of some reads the bytes are in memory already: as a page cache has them.
+class PartlyThere final : public Store {
+ public:
+  PartlyThere(std::shared_ptr<const Store> inner, uint64_t one_in)
+      : inner_(std::move(inner)), one_in_(one_in) {}
+  void read(std::span<ReadRequest> requests) const override {
+    waited_ += requests.size();
+    inner_->read(requests);
+  }
+  bool read_if_there(const ReadRequest& request) const override {
+    if (tried_++ % one_in_ != 0) return false;
+    return inner_->read_at(std::string(request.path), request.offset, request.length, *request.into)
+        .ok();
+  }
+  Result<FileInfo> stat(const std::string& path) const override { return inner_->stat(path); }
+  Result<std::vector<FileInfo>> list(const std::string& folder) const override {
+    return inner_->list(folder);
+  }
+  uint64_t waited() const { return waited_; }
+
+ private:
+  const std::shared_ptr<const Store> inner_;
+  const uint64_t one_in_;
+  mutable std::atomic<uint64_t> tried_{0}, waited_{0};
 };
 
 // Sample i: kSample bytes that all hold i mod 251, ten samples a file.  `opening` makes every
@@ -254,6 +281,20 @@ TEST(EngineTest, StoresThatCompleteLaterAndOutOfOrderGiveTheSame) {
   s.store = std::make_shared<LaterStore>(TestSource::fill(100));
   s.options = {.compute_threads = 2, .io_threads = 2};
   EXPECT_EQ(run_once(s).value(), expected(100));
+}
+
+TEST(EngineTest, WhatIsThereIsReadLateAndTheRestWaitedFor) {
+  for (const uint64_t one_in : {1, 2, 7}) {
+    for (const int threads : {1, 3}) {
+      Scene s;
+      s.samples = 5000;
+      const auto store = std::make_shared<PartlyThere>(TestSource::fill(s.samples), one_in);
+      s.store = store;
+      s.options = {.compute_threads = threads, .io_threads = 2, .read_late = true};
+      EXPECT_EQ(run_once(s).value(), expected(s.samples));
+      EXPECT_EQ(store->waited() == 0, one_in == 1);
+    }
+  }
 }
 
 TEST(EngineTest, UnitsThatOpenAsAWholeAreSharedAndOpened) {

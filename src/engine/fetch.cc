@@ -10,6 +10,7 @@ namespace headrace {
 namespace {
 
 constexpr uint64_t kNominalFile = 128 << 10;  // a plain file of unknown size, until some were seen
+constexpr int kReadEarly = 256;  // chunks that are read ahead after one was not in the page cache
 
 }  // namespace
 
@@ -34,6 +35,7 @@ void Engine::Core::drop(const ChunkPtr& chunk) {
   chunk->needs.clear();
   chunk->reads.clear();
   chunk->errand = {};
+  chunk->is_late = false;
   idle_chunks_.push_back(chunk);
   // Woken for a quarter of the read-ahead at a time, not for every picture.
   if (!parked_.empty() && stored_ <= options_.read_ahead_bytes / 4 * 3) io_wakes_.notify_one();
@@ -86,8 +88,47 @@ bool Engine::Core::may_grant(const Chunk& chunk) {
   return chunk.errand.flight->sequence() == head();
 }
 
+// Where the last ones lay in the page cache, this one is thought to.
+bool Engine::Core::may_read_late(const Chunk& chunk) {
+  if (!options_.read_late || only_copies_ || chunk.is_late) return false;
+  if (read_early_.load(std::memory_order_relaxed) > 0) {
+    read_early_.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  return true;
+}
+
+// By the thread that is about to decode.  False: an I/O thread has to, and it comes back.
+bool Engine::Core::read_late(const ChunkPtr& chunk) {
+  const Stopwatch watch;
+  bool is_there = true;
+  for (ReadRange& range : chunk->gather.ranges()) {
+    const ReadRequest request{range.path, range.offset, range.length, &range.into(), nullptr};
+    is_there = is_there && range.source->store().read_if_there(request);
+    if (is_there) read_.work(1, range.bytes().size(), 0);
+  }
+  read_.work(0, 0, watch.ns());
+  if (is_there) return true;
+  read_early_.store(kReadEarly, std::memory_order_relaxed);
+  MutexLock lock(mu_);
+  if (stopping_) {
+    drop(chunk);
+  } else {
+    to_read_.push_back(chunk);
+    io_wakes_.notify_one();
+  }
+  return false;
+}
+
 void Engine::Core::submit(const ChunkPtr& chunk) {
   const Stopwatch watch;
+  if (may_read_late(*chunk) && chunk->gather.shared_units().empty()) {
+    chunk->is_late = true;
+    chunk->pending.store(1, std::memory_order_relaxed);
+    arrived(chunk);
+    return;
+  }
+  chunk->is_late = false;
   std::vector<ReadRange>& ranges = chunk->gather.ranges();
   const auto& units = chunk->gather.shared_units();
   chunk->pending.store(ranges.size() + units.size() + 1, std::memory_order_relaxed);

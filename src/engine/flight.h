@@ -73,6 +73,7 @@ struct Chunk {
   std::vector<Status> needs;  // what asking the index said, per slot
   std::vector<ReadRequest> reads;
   std::atomic<size_t> pending{0};  // reads and shared units not there yet
+  bool is_late = false;            // granted, and left to the thread that decodes it to read
   uint64_t wanted_bytes = 0;       // what its reads will hold
   uint64_t granted_bytes = 0;      // what of it counts against the budget now
 };

@@ -122,6 +122,7 @@ Status Loader::settle_engine(const LoaderOptions& options) {
     return s.source->size() > 0 && s.source->store().is_far(s.source->file_path(0));
   });
   e.io_threads = std::clamp(e.compute_threads, far ? 4 : 2, 16);
+  e.read_late = !far;
   e.memory_budget_bytes = options.memory_budget_bytes;
   if (e.memory_budget_bytes == 0)
     e.memory_budget_bytes =

@@ -52,6 +52,13 @@ class Store {
   // end is kCorrupt, because the index that led here is then wrong.
   virtual void read(std::span<ReadRequest> requests) const = 0;
 
+  // Reads the range if that needs no waiting, because its bytes are in memory already; false where
+  // they are not, or the store cannot tell.  done() is not called.
+  virtual bool read_if_there(const ReadRequest& request) const {
+    (void)request;
+    return false;
+  }
+
   virtual Result<FileInfo> stat(const std::string& path) const = 0;
   // The entries of a folder, sorted by the bytes of their names, without a stat per
   // file: bytes and times stay 0 where the store does not give them for nothing.
