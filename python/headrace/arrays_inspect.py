@@ -29,6 +29,8 @@ def _about(stored: Stored) -> dict[str, Any]:
     out: dict[str, Any] = {"name": stored.name, "dims": list(stored.dims), "shape": list(stored.shape), "dtype": stored.dtype}
     if stored.why:
         return {**out, "why": stored.why}
+    if stored.values is not None:  # each where it lies; sizes are those of the samples
+        return {**out, "why": f"{stored.kind if stored.kind != 'array' else 'numbers'} of variable length", "values": True}
     there = int(np.count_nonzero(stored.places[:, 3])) if stored.places is not None else 0
     chunk = list(stored.chunk)
     return {

@@ -3,87 +3,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import json
 import math
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from . import _core
 from .arrays_model import Stored
 from .arrays_open import Cube, Description, open_arrays
-from .errors import Exhausted, Unsupported, UsageError
+from .errors import Unsupported, UsageError
 from .fields import array
 from .pack_journal import Written, head_line
 from .pack_layout import Wanted, choose_chunk, choose_shard, expected, grown, passes, wanted_of
-from .pack_targets import Spec, Target, ZarrTarget, check_name, parse_codec, plain_json
+from .pack_plan import Access, check_room, free_bytes, plan_of, size_of, slabs, target_class, written_attributes
+from .pack_targets import Spec, check_name, parse_codec, plain_json
 
-FORMATS = ("hdf5", "zarr", "npy")
 _SHARD = 128 << 20  # plain bytes of a shard, unless asked
 _MOST_MEMORY = 1 << 30
-
-
-@dataclass
-class Access:
-    """How samples will be read, as far as the user says."""
-
-    along: str | None = None
-    window: int | None = None
-    patch: Sequence[int] = ()
-
-    @property
-    def asked(self) -> bool:
-        return self.window is not None or bool(self.patch)
-
-
-def holds_values(urls: list[str], fields: Sequence[str], drop: Sequence[str]) -> bool:
-    """Whether some array has values of variable length or texts: those are packed sample by sample."""
-    arrays = Cube(urls).files[0]
-    wanted = [n for n in fields or arrays if n in arrays and n not in drop]
-    return any(arrays[n].values is not None or arrays[n].kind != "array" for n in wanted)
-
-
-def target_class(to: str, path: str) -> type[Target]:
-    if to == "zarr":
-        return ZarrTarget
-    if to == "hdf5":
-        from .pack_hdf5 import Hdf5Target
-
-        return Hdf5Target
-    from .pack_npy import NpyFolderTarget, NpyTarget
-
-    return NpyTarget if path.endswith(".npy") else NpyFolderTarget
-
-
-def plan_of(*facts: Any) -> str:
-    """All that fixes the bytes, as 32 digits."""
-    return hashlib.blake2b(json.dumps(facts, sort_keys=True, default=repr).encode(), digest_size=16).hexdigest()
-
-
-def free_bytes(path: str) -> int:
-    place = os.path.abspath(path)
-    while not os.path.exists(place):
-        place = os.path.dirname(place)
-    return shutil.disk_usage(place).free
-
-
-def check_room(path: str, wanted: int) -> None:
-    """The estimate is from a few chunks: only where it is clearly too much."""
-    if 0.9 * wanted > free_bytes(path):
-        raise Exhausted(f"{path}: about {wanted // 10**6} MB are to be written, and {free_bytes(path) // 10**6} MB are free")
-
-
-def slabs(shape: Sequence[int], slab: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(begin, size) of each, last axis fastest."""
-    for begin in itertools.product(*(range(0, n, s) for n, s in zip(shape, slab))):
-        yield begin, tuple(min(s, n - b) for b, s, n in zip(begin, slab, shape))
 
 
 @dataclass
@@ -191,7 +129,7 @@ class ArrayPacking:
         shape = tuple(self.reader.shape(number))
         named = any(d != f"axis{i}" for i, d in enumerate(stored.dims))
         fill = stored.fill[::-1] if stored.big_endian else stored.fill
-        attributes = _unsigned(stored)
+        attributes = written_attributes(stored)
         spec = Spec(new, stored.dtype, shape, (), (), stored.dims if named else (), attributes, fill)
         spec.codec, spec.level = self.codec or "none", self.level
         job = _Job(number, stored, spec, wanted_of(stored.dims, shape, self.along, self.access.window or 1, self.patch))
@@ -307,6 +245,8 @@ class ArrayPacking:
     def run(self, progress: Callable[..., None] | None = None) -> dict[str, Any]:
         total = sum(job.plain_bytes for job in self.jobs)
         head = head_line(self._plan(), self.to, self.samples)
+        if not os.path.lexists(self.path):
+            check_room(self.path, int(sum(job.plain_bytes * job.ratio for job in self.jobs)))
         target = self.target(self.path, head, self.samples, self.threads)
         kept = 0
         try:
@@ -314,9 +254,9 @@ class ArrayPacking:
                 target.add(job.spec)
             if target.complete:
                 return self._result([], total, total, True)
-            check_room(self.path, int(sum(job.plain_bytes * job.ratio for job in self.jobs)))
             todo = [(j, b, s) for j in self.jobs for b, s in slabs(j.spec.shape, j.slab)]
             left = [t for t in todo if not target.has(t[0].spec, t[1])]
+            check_room(self.path, int(sum(j.bytes_in(s) * j.ratio for j, _, s in left)))
             done = kept = total - sum(j.bytes_in(s) for j, _, s in left)
             for job, begin, size, data in self._read_ahead(left):
                 target.write(job.spec, begin, size, data)
@@ -370,21 +310,3 @@ class ArrayPacking:
         if complete:
             out["bytes"], out["files"] = size_of(self.path)
         return {**out, "reads": self.reads(True), "passes": max(job.passes for job in self.jobs)}
-
-
-def size_of(path: str) -> tuple[int, int]:
-    """(bytes, files) of a file or a folder."""
-    if os.path.isfile(path):
-        return os.path.getsize(path), 1
-    sizes = [os.path.getsize(os.path.join(folder, f)) for folder, _, files in os.walk(path) for f in files]
-    return sum(sizes), len(sizes)
-
-
-def _unsigned(stored: Stored) -> dict[str, Any]:
-    """Classic NetCDF says of signed types that they are unsigned; what is written has the types."""
-    out = dict(stored.attributes)
-    if out.pop("_Unsigned", None) is not None and stored.dtype.startswith("u"):
-        for name in ("_FillValue", "missing_value"):
-            if name in out and np.ndim(out[name]) == 0 and float(out[name]) < 0:
-                out[name] = int(out[name]) + (1 << int(stored.dtype[1:]))
-    return out

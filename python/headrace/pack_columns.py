@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,14 +23,16 @@ import numpy as np
 
 from . import _core
 from .errors import Unsupported, UsageError
-from .pack_arrays import check_room, free_bytes, plan_of, size_of, target_class
+from .pack_hdf5 import VALUES
 from .pack_journal import head_line
 from .pack_layout import choose_chunk, choose_shard, grown
+from .pack_plan import check_room, free_bytes, plan_of, size_of, target_class
 from .pack_targets import Spec, Target, parse_codec
 
 _FLAT_CHUNK = 256 << 10  # bytes: a picture or two; what other readers read at least
 _SHARD = 128 << 20
 _MOST_WAVE = 65536
+_HDF5_WAVE = 64 << 20
 _NAMES = {"u": "u", "i": "i", "f": "f"}
 
 
@@ -172,12 +175,13 @@ class ColumnPacking:
         self.columns = [
             _column(f, _cut(*v) if f["kind"] == "npy" else [], self.to) for f, v in zip(self.reader.fields, first[1:])
         ]
-        names = [c.name for c in self.columns]
-        self.key = "key" if "key" not in names else "sample_key"
+        # Of files of arrays the key is the position, which says nothing.
+        self.with_keys = self.to != "npy" and self.source.format not in ("hdf5", "netcdf", "zarr", "npy")
         if self.to == "npy":
             self._check_npy()
-        else:
-            self.columns.insert(0, Column(self.key, "text", "text"))
+        if self.with_keys:
+            taken = any(c.name == "key" for c in self.columns)
+            self.columns.insert(0, Column("sample_key" if taken else "key", "text", "text"))
 
     def _check_npy(self) -> None:
         for column in self.columns:
@@ -214,7 +218,8 @@ class ColumnPacking:
         slab = spec.unit[0]
         if spec.shape[0] > 0:
             row = max(1, math.prod(spec.shape[1:]) * item)
-            slab = grown((spec.unit[0],), (spec.shape[0],), row, max(self.memory, spec.unit[0] * row))[0]
+            limit = _HDF5_WAVE if self.to == "hdf5" else self.memory
+            slab = grown((spec.unit[0],), (spec.shape[0],), row, max(limit, spec.unit[0] * row))[0]
             if self.to == "npy":
                 slab = max(1, min(spec.shape[0], self.memory // row))
             spec.attributes = dict(spec.attributes)
@@ -226,18 +231,20 @@ class ColumnPacking:
         wanted = {k: v for k, v in self.options.items() if k not in ("threads", "memory")}
         head = head_line(plan_of("columns", facts, wanted), self.to, self.samples)
         extra = {"resume": False} if self.to == "zarr" or (not self.path.endswith(".npy") and self.to == "npy") else {}
+        if not os.path.lexists(self.path):
+            check_room(self.path, self.samples * mean)
         target = self.target(self.path, head, self.samples, self.threads, **extra)
         try:
             if target.complete:
                 return self._result(*size_of(self.path), True)
-            check_room(self.path, self.samples * mean)
             sinks = [self._sink(target, column) for column in self.columns]
-            wave = max(1, min(_MOST_WAVE, self.memory // mean))
-            wave = wave // 1024 * 1024 or wave
+            # HDF5 lays values out as they come: waves follow from the data alone, so that the bytes are always the same.
+            wave = max(1, min(_MOST_WAVE, (_HDF5_WAVE if self.to == "hdf5" else self.memory) // mean))
+            wave = wave // VALUES * VALUES or wave
             for begin in range(0, self.samples, wave):
                 end = min(self.samples, begin + wave)
                 read = self.reader.read(begin, end)
-                for sink, values in zip(sinks, read if self.to != "npy" else read[1:]):
+                for sink, values in zip(sinks, read if self.with_keys else read[1:]):
                     sink(begin, *values)
                 if progress is not None:
                     progress(end, self.samples, 0, 1, target.bytes)

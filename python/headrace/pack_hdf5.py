@@ -16,6 +16,7 @@ from .errors import StorageError, Unsupported, UsageError
 from .pack_journal import Written
 from .pack_targets import FileTarget, Spec, check_name, numpy_type
 
+_SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 _BLOSC, _ZSTD = 32001, 32015
 _BLOSC_CODES = {"blosc-lz4": 1, "blosc-zstd": 5}
 #: Values of variable length that one chunk holds: 16 bytes each, the values lie elsewhere.
@@ -28,6 +29,8 @@ class Hdf5Target(FileTarget):
     format, codec = "hdf5", "gzip"
 
     def __init__(self, path: str, head: str, samples: int, threads: int) -> None:
+        if not path.lower().endswith(_SUFFIXES):
+            raise UsageError(f"{path}: an HDF5 file is known by its name; call it {path}.h5")
         super().__init__(path, head, samples, threads)
         self.file: Any = None
         self.h5py = _h5py()
@@ -97,7 +100,11 @@ class Hdf5Target(FileTarget):
         values = np.empty(len(lengths), dataset.dtype)
         if text:
             whole = data.tobytes()
-            values[:] = [whole[e - n : e].decode("utf-8", "surrogateescape") for e, n in zip(ends.tolist(), lengths.tolist())]
+            if b"\0" in whole:
+                raise UsageError(
+                    f"field '{name}': a text with a NUL in it, which strings of HDF5 end with; pack with --drop {name}"
+                )
+            values[:] = [whole[e - n : e] for e, n in zip(ends.tolist(), lengths.tolist())]
         else:
             for i, part in enumerate(np.split(np.frombuffer(data, numpy_type(dtype)), ends[:-1])):
                 values[i] = part

@@ -112,8 +112,9 @@ def _prepare_arrays(
 ) -> ArrayPacking | ColumnPacking:
     """Into a file of arrays: from others, or from samples."""
     from .arrays_open import are_arrays
-    from .pack_arrays import Access, ArrayPacking, holds_values
+    from .pack_arrays import ArrayPacking
     from .pack_columns import ColumnPacking
+    from .pack_plan import Access, holds_values
 
     to, place = options["format"], place.rstrip("/") or place
     if codec is not None and not isinstance(codec, str):
@@ -121,6 +122,8 @@ def _prepare_arrays(
     for name in ("shards", "for_ranks", "for_workers"):
         if options[name] > (0 if name == "shards" else 1):
             raise UsageError(f"{name} is for formats of records; {to} is read in parallel as it is")
+    if isinstance(source, Dataset) and type(source) is Dataset and not source._views and source._given is None:
+        source = source._urls if are_arrays(source._urls) else source  # all of the files, as they lie
     urls = None if isinstance(source, Dataset) else urls_of(source)
     if urls is None or not are_arrays(urls) or holds_values(urls, options["fields"], options["drop"]):
         if not (window is None and patch is None and along is None):
