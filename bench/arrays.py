@@ -39,6 +39,8 @@ WANTED = [
     ("headrace Zarr", "zarr-python", 2.5),
     ("headrace Zarr, 1", "TensorStore, 1", 1.6),
     ("headrace Zarr", "TensorStore", 1.6),
+    ("headrace Zarr, 1", "TensorStore one by one, 1", 1.6),
+    ("headrace Zarr", "TensorStore one by one", 1.6),
     ("headrace HDF5 gzip", "h5py gzip", 6.0),
     ("headrace HDF5 values", "h5py values", 8.0),
     ("headrace npz", "NumPy npz", 2.0),
@@ -53,6 +55,9 @@ def contenders(arrays: Arrays, what: set[str]) -> list[Contender]:
     def add(name: str, who: str, kind: str, source: pathlib.Path, threads: int, script: str = "array_readers") -> None:
         if kind in what:
             options = {"who": who, "what": kind, "source": str(source), "batch": BATCH[kind]}
+            options["pinned"] = kind == "steps" and threads == 1 and CORES > 1 and source == arrays.zarr
+            if source in (arrays.zarr, arrays.packed) and kind != "steps":
+                options["memory"] = "128MiB"  # less than the data: what was opened does not stay from epoch to epoch
             out.append(Contender(name, script, (threads,), options=options))
 
     for threads, more in ((1, ", 1"), (CORES, "")) if CORES > 1 else ((1, ""),):
@@ -60,6 +65,7 @@ def contenders(arrays: Arrays, what: set[str]) -> list[Contender]:
         add(f"headrace Zarr{more}", "headrace", "steps", arrays.zarr, threads)
         add(f"zarr-python{more}", "zarr-python", "steps", arrays.zarr, threads)
         add(f"TensorStore{more}", "TensorStore", "steps", arrays.zarr, threads)
+        add(f"TensorStore one by one{more}", "TensorStore items", "steps", arrays.zarr, threads)
     add("headrace HDF5 gzip", "headrace", "steps", arrays.hdf5, CORES)
     add("h5py gzip", "h5py", "steps", arrays.hdf5, 1)
     add("headrace HDF5 values", "headrace", "values", arrays.images, 1)

@@ -27,7 +27,7 @@ WRAPPED = {
     "lzma.h": re.compile(r"base/xz\.cc"),
     "webp/": re.compile(r"codec/(webp|encode_webp)\.cc"),
     "libdeflate.h": re.compile(r"base/inflate\.cc"),
-    "hwy/": re.compile(r"transform/(kernels_[a-z]+\.cc|(sums|lanes)-inl\.h)"),
+    "hwy/": re.compile(r"transform/(kernels_[a-z]+\.cc|(sums|lanes)-inl\.h)|array/shuffle\.cc"),
     "Python.h": re.compile(r"(?!)"),
     "nanobind/": re.compile(r"(?!)"),
 }

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import random
 from collections.abc import Callable, Iterator
@@ -56,7 +57,7 @@ def _headrace(job: Job) -> Iterator[Any]:
         tail="drop",
         seed=1,
         threads=job.workers,
-        memory_budget="128MiB",  # less than the data: what was opened does not stay from epoch to epoch
+        memory_budget=job.options.get("memory"),
     )
     read_natively()
     for _, epoch in loader.epochs(1 << 40):
@@ -79,7 +80,7 @@ def _zarr_steps(job: Job) -> Iterator[Any]:
         yield out
 
 
-def _tensorstore_steps(job: Job) -> Iterator[Any]:
+def _tensorstore(job: Job) -> Any:
     import tensorstore as ts
 
     spec = {
@@ -91,7 +92,19 @@ def _tensorstore_steps(job: Job) -> Iterator[Any]:
             "file_io_concurrency": {"limit": max(4, job.workers)},
         },
     }
-    array = ts.open(spec, read=True).result()
+    return ts.open(spec, read=True).result()
+
+
+def _tensorstore_items(job: Job) -> Iterator[Any]:
+    """As a Dataset's __getitem__ has it."""
+    array = _tensorstore(job)
+    for rows in _orders(array.shape[0], job.options["batch"]):
+        yield np.stack([array[row].read().result() for row in rows])
+
+
+def _tensorstore_steps(job: Job) -> Iterator[Any]:
+    """A batch at a time: its best."""
+    array = _tensorstore(job)
     for rows in _orders(array.shape[0], job.options["batch"]):
         yield array[np.asarray(rows)].read().result()
 
@@ -169,6 +182,7 @@ def _xarray_patches(job: Job) -> Iterator[Any]:
 READERS: dict[str, Callable[[Job], Iterator[Any]]] = {
     "zarr-python": _zarr_steps,
     "TensorStore": _tensorstore_steps,
+    "TensorStore items": _tensorstore_items,
     "h5py": _h5py_steps,
     "h5py items": _h5py_values,
     "NumPy": _numpy_volumes,
@@ -177,6 +191,8 @@ READERS: dict[str, Callable[[Job], Iterator[Any]]] = {
 
 
 def batches(job: Job) -> Iterator[Any]:
+    if job.options["pinned"]:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])  # one thread is one processor, whoever starts more
     return READERS.get(job.options["who"], _headrace)(job)
 
 

@@ -52,6 +52,8 @@ class ArrayDecoder final : public Decoder {
            plan_.flips.empty() && output_.is_fixed();
   }
 
+  bool is_light() const override { return plan_.mean.empty(); }
+
   Status run(Bytes value, Key draws, Slot& out) const override {
     Opened opened;
     HEADRACE_TRY(plan_.stored.is_npy ? open_npy(value, opened) : open_raw(value, opened));

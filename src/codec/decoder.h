@@ -40,6 +40,9 @@ class Decoder {
   // True where run() gives the value's bytes as they are, in the shape of output(), which is fixed:
   // then they may be put into the slot right away.
   virtual bool keeps_elements() const { return false; }
+  // True where run() costs about as much as reading the value did: then reading and it are better
+  // done by two threads.
+  virtual bool is_light() const { return copies() || keeps_elements(); }
   // Values so far that were damaged and taken all the same, because the user said so.
   virtual uint64_t damaged() const { return 0; }
 };

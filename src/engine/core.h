@@ -88,6 +88,7 @@ class Engine::Core {
   bool wants_key_ = false;
   bool hands_over_ = false;   // some column is a list of values as they are stored
   bool only_copies_ = false;  // all are, or keys and numbers
+  bool is_light_ = false;     // no column is more work than reading it
   std::shared_ptr<BufferPool> pool_;
   UnitCache units_;
 

@@ -64,12 +64,15 @@ Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> colu
 // Which columns are values as they are stored, whose buffers can go into the batch uncopied.
 void Engine::Core::settle_copies() {
   constexpr uint64_t kSmall = 64;  // a number: no work to speak of
-  only_copies_ = true;
+  only_copies_ = is_light_ = true;
   for (size_t c = 0; c < columns_.size(); ++c) {
     const ColumnSpec& spec = columns_[c].spec;
     if (columns_[c].is_key || (spec.value.is_fixed() && spec.value.bytes() <= kSmall)) continue;
     bool copies = spec.packing == Packing::kList && !spec.many;
-    for (const SourceWork& source : sources_) copies = copies && source.decoders[c]->copies();
+    for (const SourceWork& source : sources_) {
+      copies = copies && source.decoders[c]->copies();
+      is_light_ = is_light_ && source.decoders[c]->is_light();
+    }
     hands_over_ = hands_over_ || copies;
     only_copies_ = only_copies_ && copies;
   }

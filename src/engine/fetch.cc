@@ -90,7 +90,7 @@ bool Engine::Core::may_grant(const Chunk& chunk) {
 
 // Where the last ones lay in the page cache, this one is thought to.
 bool Engine::Core::may_read_late(const Chunk& chunk) {
-  if (!options_.read_late || only_copies_ || chunk.is_late) return false;
+  if (!options_.read_late || chunk.is_late || (is_light_ && !chunk.gather.opens())) return false;
   if (read_early_.load(std::memory_order_relaxed) > 0) {
     read_early_.fetch_sub(1, std::memory_order_relaxed);
     return false;

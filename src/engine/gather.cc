@@ -91,12 +91,14 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
     Place* place;
   };
   std::vector<Want> wants;
+  opens_ = false;
   for (Entry& entry : requests_) {
     entry.places.resize(entry.request.units.size());
     for (size_t u = 0; u < entry.request.units.size(); ++u) {
       const Unit& unit = entry.request.units[u];
       Place& place = entry.places[u];
       place = {.length = unit.stored_bytes};
+      opens_ = opens_ || (unit.opening != 0 && unit.alone);
       if (unit.opening != 0 && !unit.alone && units != nullptr) {
         place.is_shared = true;
         place.range = share(*entry.source, unit, *units);

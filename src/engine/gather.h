@@ -62,6 +62,9 @@ class Gather {
   // Bytes the private ranges will hold; whole files count `nominal` each.
   uint64_t bytes_to_read(uint64_t nominal) const;
 
+  // Whether some of what is read is yet to be opened, by assemble().
+  bool opens() const { return opens_; }
+
   size_t size() const { return requests_.size(); }
   // How many values the sample has of the field.  Of a row: once its unit is open, else 1.
   size_t values(size_t i, size_t field) const;
@@ -104,6 +107,7 @@ class Gather {
   bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
   void open_range(const Source& source, const Unit& unit, const GatherOptions& options);
 
+  bool opens_ = false;
   std::vector<Entry> entries_;  // memory kept over clear()
   std::span<Entry> requests_;   // those in use
   std::vector<ReadRange> ranges_;

@@ -122,7 +122,8 @@ Status Loader::settle_engine(const LoaderOptions& options) {
     return s.source->size() > 0 && s.source->store().is_far(s.source->file_path(0));
   });
   e.io_threads = std::clamp(e.compute_threads, far ? 4 : 2, 16);
-  e.read_late = !far;
+  // With processors to spare, others may as well read.
+  e.read_late = !far && e.compute_threads * ranks >= usable_cpus();
   e.memory_budget_bytes = options.memory_budget_bytes;
   if (e.memory_budget_bytes == 0)
     e.memory_budget_bytes =
