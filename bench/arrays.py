@@ -4,7 +4,7 @@
     ./dev bench --arrays [--rounds 5] [--seconds 3] [--only steps,values,volumes,patches]
 
 Everything in a shuffled order, in batches, the same values (compared before). Rounds are interleaved; medians.
-It fails where headrace would have to read through h5py. Results: `build/results/arrays.json`, `arrays.md`.
+"1" is one processor, whatever threads there are. It fails where headrace would have to read through h5py. Results: `build/results/arrays.json`, `arrays.md`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ BATCH = {"steps": 8, "values": 64, "volumes": 2, "patches": 16}
 WANTED = [
     ("headrace Zarr, 1", "bare Blosc, 1", 0.9),
     ("headrace Zarr", "bare Blosc", 0.9),
+    ("headrace Zarr, 1", "bare Blosc, files read, 1", 0.9),
+    ("headrace Zarr", "bare Blosc, files read", 0.9),
     ("headrace Zarr, 1", "zarr-python, 1", 2.5),
     ("headrace Zarr", "zarr-python", 2.5),
     ("headrace Zarr, 1", "TensorStore, 1", 1.6),
@@ -62,6 +64,7 @@ def contenders(arrays: Arrays, what: set[str]) -> list[Contender]:
 
     for threads, more in ((1, ", 1"), (CORES, "")) if CORES > 1 else ((1, ""),):
         add(f"bare Blosc{more}", "", "steps", arrays.zarr, threads, "blosc_loop")
+        add(f"bare Blosc, files read{more}", "read", "steps", arrays.zarr, threads, "blosc_loop")
         add(f"headrace Zarr{more}", "headrace", "steps", arrays.zarr, threads)
         add(f"zarr-python{more}", "zarr-python", "steps", arrays.zarr, threads)
         add(f"TensorStore{more}", "TensorStore", "steps", arrays.zarr, threads)

@@ -3,7 +3,9 @@
 // The bare Blosc loop: chunks that lie in memory, opened in a shuffled order into batches that go
 // round, on some threads, and nothing else.  What arrays in Blosc chunks are measured against.
 //
-//   blosc_loop CHUNKS… [threads=1] [seconds=3] [batch=8]
+//   blosc_loop CHUNKS… [threads=1] [seconds=3] [batch=8] [read=0]
+//
+// read=1 reads each chunk from its file before it is opened, as every loader must.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -36,14 +38,15 @@ size_t opened_bytes(const Buffer& frame) {
 }
 
 int main_of(int argc, char** argv) {
-  Options options{{"threads", "1"}, {"seconds", "3"}, {"batch", "8"}};
+  Options options{{"threads", "1"}, {"seconds", "3"}, {"batch", "8"}, {"read", "0"}};
   const std::vector<std::string> paths = read_arguments(argc, argv, options);
   if (paths.empty()) return fail(invalid("no chunk is given"));
+  const std::shared_ptr<const Store> store = local_store();
+  const bool reads = options["read"] != "0";
   std::vector<Buffer> chunks(paths.size());
   size_t most = 0;
   for (size_t i = 0; i < paths.size(); ++i) {
-    if (Status s = local_store()->read_at(paths[i], 0, kWholeFile, chunks[i]); !s.ok())
-      return fail(s);
+    if (Status s = store->read_at(paths[i], 0, kWholeFile, chunks[i]); !s.ok()) return fail(s);
     most = std::max(most, opened_bytes(chunks[i]));
   }
   const size_t slots = std::stoul(options["batch"]) * kBatchesAhead;
@@ -57,8 +60,11 @@ int main_of(int argc, char** argv) {
   for (int t = 0; t < std::stoi(options["threads"]); ++t)
     threads.emplace_back([&, t] {
       Rng rng(Key(static_cast<uint64_t>(t)));
+      Buffer fresh;
       for (auto now = Clock::now(); now < stop && !bad; now = Clock::now()) {
-        const Buffer& chunk = chunks[rng.below(chunks.size())];
+        const size_t which = rng.below(chunks.size());
+        if (reads && !store->read_at(paths[which], 0, kWholeFile, fresh).ok()) bad = true;
+        const Buffer& chunk = reads ? fresh : chunks[which];
         const MutableBytes to = batches.span().subspan(next++ % slots * most, opened_bytes(chunk));
         if (!unpack_blosc(chunk.bytes(), to).ok()) bad = true;
         if (now >= begin) ++counted;

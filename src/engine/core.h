@@ -62,6 +62,7 @@ class Engine::Core {
   bool may_grant(const Chunk& chunk) HEADRACE_REQUIRES(mu_);
   void submit(const ChunkPtr& chunk);
   bool may_read_late(const Chunk& chunk);
+  void note_whole_file(uint64_t bytes);
   bool read_late(const ChunkPtr& chunk) HEADRACE_EXCLUDES(mu_);
   void read_shared_unit(const std::shared_ptr<SharedUnit>& unit);
   void arrived(const ChunkPtr& chunk);

@@ -105,7 +105,9 @@ bool Engine::Core::read_late(const ChunkPtr& chunk) {
   for (ReadRange& range : chunk->gather.ranges()) {
     const ReadRequest request{range.path, range.offset, range.length, &range.into(), nullptr};
     is_there = is_there && range.source->store().read_if_there(request);
-    if (is_there) read_.work(1, range.bytes().size(), 0);
+    if (!is_there) break;
+    read_.work(1, range.bytes().size(), 0);
+    if (range.length == kWholeFile) note_whole_file(range.bytes().size());
   }
   read_.work(0, 0, watch.ns());
   if (is_there) return true;
@@ -144,11 +146,8 @@ void Engine::Core::submit(const ChunkPtr& chunk) {
     chunk->reads.push_back({range.path, range.offset, range.length, &range.into(),
                             [this, chunk, &range](Status status) {
                               range.status = std::move(status);
-                              if (range.length == kWholeFile && range.status.ok()) {
-                                whole_file_bytes_.fetch_add(range.bytes().size(),
-                                                            std::memory_order_relaxed);
-                                whole_files_.fetch_add(1, std::memory_order_relaxed);
-                              }
+                              if (range.length == kWholeFile && range.status.ok())
+                                note_whole_file(range.bytes().size());
                               read_.work(1, range.bytes().size(), 0);
                               arrived(chunk);
                             }});
@@ -161,6 +160,11 @@ void Engine::Core::submit(const ChunkPtr& chunk) {
   }
   read_.work(0, 0, watch.ns());
   arrived(chunk);  // the one that stood for this function
+}
+
+void Engine::Core::note_whole_file(uint64_t bytes) {
+  whole_file_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  whole_files_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Engine::Core::read_shared_unit(const std::shared_ptr<SharedUnit>& unit) {
