@@ -223,6 +223,26 @@ def test_the_share_is_about_what_is_asked(tmp_path):
     assert 0.63 < held[1] < 0.87
 
 
+def test_crops_that_hold_the_label_do_not_depend_on_how_it_lies(tmp_path):
+    rng = np.random.default_rng(3)
+    y = (rng.random((4, 24, 30, 28)) < 0.1).astype("u1") * rng.integers(1, 4, (4, 24, 30, 28)).astype("u1")
+    x = np.arange(y.size, dtype="f4").reshape(y.shape)
+    for n in range(4):
+        np.savez(tmp_path / f"c{n}.npz", x=x[n], y=y[n])
+        np.save(tmp_path / f"c{n}_x.npy", np.asfortranarray(x[n]))
+        np.save(tmp_path / f"c{n}_y.npy", np.asfortranarray(y[n]))
+        with h5py.File(tmp_path / f"c{n}.h5", "w") as f:
+            f.create_dataset("x", data=x[n], chunks=(5, 7, 9), compression="gzip")
+            f.create_dataset("y", data=y[n], chunks=(11, 4, 28))
+    wanted = fields(foreground="y", share=0.7)
+    for number in range(4):
+        drawn = [epoch(str(tmp_path / f"c*.{suffix}"), wanted, number=number) for suffix in ("npz", "npy", "h5")]
+        for key in drawn[0]:
+            for other in drawn[1:]:
+                assert np.array_equal(drawn[0][key]["x"], other[key]["x"])
+                assert np.array_equal(drawn[0][key]["y"], other[key]["y"])
+
+
 def test_resumed_and_changed_data(npz, tmp_path):
     wanted = fields(foreground="y", share=0.5)
     with hr.Loader(npz, 2, wanted, seed=5, output="numpy") as straight:

@@ -9,7 +9,8 @@
 
 namespace headrace {
 
-// Of each class of each case so many places are kept at most, evenly over all it has.
+// Of each class of each case so many places are kept at most, drawn from all it has: the same ones
+// however the array lies.
 inline constexpr size_t kMostLabelPlaces = 256;
 inline constexpr size_t kMostLabelClasses = 64;
 
