@@ -18,7 +18,7 @@ from typing import Any
 import headrace as hr
 import numpy as np
 import pytest
-from headrace import pack_layout
+from headrace.writing import layout as pack_layout
 
 h5py = pytest.importorskip("h5py")
 try:

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from .arrays.looking import to_xarray
+from .arrays.statistics import stats
 from .batch import Batch
 from .blend import Blend, blend
 from .dataset import Dataset, open
@@ -17,9 +19,7 @@ from .fields import bytes_ as bytes
 from .fields import json_ as json
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
-from .looking import to_xarray
 from .mix import Mix, cutmix, mixup
-from .statistics import stats
 from .tools import build_index, doctor, formats, image_size, pack
 
 __version__ = "0.1.0"

@@ -115,7 +115,7 @@ def pack(
 
         result = work.run(tell)
     if of_arrays:
-        from .pack_page import packed_arrays
+        from .writing.page import packed_arrays
 
         packed_arrays(destination, result, time.perf_counter() - start)
     else:
@@ -127,7 +127,7 @@ def _announce(destination: str, estimate: dict[str, Any]) -> None:
     from . import terminal
 
     if "arrays" in estimate:
-        from .pack_page import announce_arrays
+        from .writing.page import announce_arrays
 
         announce_arrays(destination, estimate)
         return

@@ -42,7 +42,7 @@ def _encodes(text: str) -> bool:
 
 def places_of(source: Any) -> Any:
     """``urls_of`` a path; of an xarray Dataset where its variables lie."""
-    from .arrays_xarray import is_xarray, trace
+    from .arrays.xarray import is_xarray, trace
 
     return trace(source) if is_xarray(source) else urls_of(source)
 
@@ -77,8 +77,8 @@ def open_data(
     urls: Any, fields: Mapping[str, Field] | None, index: Any = None, root: Any = None, in_memory: bool = False
 ) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data, and the fields as they are to be asked of it: of files of arrays they say what a sample is."""
-    from .arrays_open import are_arrays, open_arrays
-    from .arrays_xarray import Traced, XarrayCube
+    from .arrays.open import are_arrays, open_arrays
+    from .arrays.xarray import Traced, XarrayCube
 
     if isinstance(urls, Traced):
         source, fields = open_arrays(XarrayCube(urls), fields)
@@ -132,7 +132,7 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
         if not isinstance(field, Field):
             raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
         if any("stats" in params for _, params in field.steps):  # of a view, or no file of arrays: one number each
-            from .statistics import settled
+            from .arrays.statistics import settled
 
             field = settled(field, name, [field.field], (), (), ())
         spec: dict[str, Any] = {

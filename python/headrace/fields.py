@@ -134,7 +134,7 @@ class ArrayField(Field):
         Or ``normalize(stats)``: what ``hr.stats`` gives, or the path of the JSON that ``headrace stats --json`` writes;
         each variable by its own, and each level where they are kept apart (``per="level"``)."""
         if std is None:
-            from .statistics import load
+            from .arrays.statistics import load
 
             return self._step("normalize", stats=load(mean))
         return self._step("normalize", mean=mean, std=std)

@@ -12,7 +12,7 @@ import numpy as np
 import headrace as hr
 
 from . import terminal
-from .arrays_inspect import arrays_page, look_at_arrays
+from .arrays.inspect import arrays_page, look_at_arrays
 
 _PICTURES = ("jpeg", "png", "webp", "gif", "bmp", "tiff")
 _PREVIEW = 100  # characters of a text that are shown

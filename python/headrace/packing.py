@@ -15,8 +15,8 @@ from .dataset import Dataset, open_data, urls_of
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from .pack_arrays import ArrayPacking
-    from .pack_columns import ColumnPacking
+    from .writing.arrays import ArrayPacking
+    from .writing.columns import ColumnPacking
 
 Progress = Callable[..., None]
 
@@ -111,10 +111,10 @@ def _prepare_arrays(
     source: Any, place: str, options: dict[str, Any], root: str | None, codec: Any, window: Any, patch: Any, along: Any
 ) -> ArrayPacking | ColumnPacking:
     """Into a file of arrays: from others, or from samples."""
-    from .arrays_open import are_arrays
-    from .pack_arrays import ArrayPacking
-    from .pack_columns import ColumnPacking
-    from .pack_plan import Access, holds_values
+    from .arrays.open import are_arrays
+    from .writing.arrays import ArrayPacking
+    from .writing.columns import ColumnPacking
+    from .writing.plan import Access, holds_values
 
     to, place = options["format"], place.rstrip("/") or place
     if codec is not None and not isinstance(codec, str):

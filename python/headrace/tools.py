@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _core
-from .arrays_formats import ARRAY_FORMATS
+from .arrays.formats import ARRAY_FORMATS
 from .checks import path
 from .dataset import urls_of
 from .errors import UsageError

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What headrace/arrays_*.py say of files of arrays, as the core takes it.
+// What headrace/arrays say of files of arrays, as the core takes it.
 #pragma once
 
 #include <nanobind/nanobind.h>

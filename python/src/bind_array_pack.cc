@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What headrace/pack_*.py write files of arrays with: regions read, chunks packed, files written.
+// What headrace/writing write files of arrays with: regions read, chunks packed, files written.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

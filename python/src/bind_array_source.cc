@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of arrays: headrace/arrays_*.py say where the chunks lie, as plain dicts.
+// Files of arrays: headrace/arrays say where the chunks lie, as plain dicts.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

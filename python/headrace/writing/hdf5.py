@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .arrays_hdf5 import _h5py
-from .errors import StorageError, Unsupported, UsageError
-from .pack_journal import Written
-from .pack_targets import FileTarget, Spec, check_name, numpy_type
+from .. import _core
+from ..arrays.hdf5 import _h5py
+from ..errors import StorageError, Unsupported, UsageError
+from .journal import Written
+from .targets import FileTarget, Spec, check_name, numpy_type
 
 _SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 _BLOSC, _ZSTD = 32001, 32015

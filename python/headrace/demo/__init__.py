@@ -16,9 +16,11 @@ from pathlib import Path
 
 import headrace as hr
 
-from . import _core, demo_checks, demo_data, demo_rates, demo_sheet, terminal
-from .demo_checks import EPOCHS, SEED, Advance, Faults, Pixels, Tally
-from .demo_data import Data
+from .. import _core, terminal
+from . import checks, rates, sheet
+from . import data as demo_data
+from .checks import EPOCHS, SEED, Advance, Faults, Pixels, Tally
+from .data import Data
 
 BATCH = 64  # of a rank
 _NEAR = 0.1  # standard deviations: how far two means of randomly cropped pictures may lie apart
@@ -105,14 +107,14 @@ class Demo:
             rows.add_row(name, str(runs[0].ranks), shuffle, what, " / ".join(batches), *numbers)
 
         with self.bar("pictures on 1 rank", 3 * EPOCHS * data.samples) as advance:
-            alone, differing, pixels = demo_checks.one_rank(data, self.batch, self.output, advance)
+            alone, differing, pixels = checks.one_rank(data, self.batch, self.output, advance)
         for name, t in alone.items():
             row(name, "global", "pictures", [t])
         kept = True
         with self.bar("files on several ranks", len(alone) * len(self.worlds) * 2 * EPOCHS * data.samples) as advance:
 
             def ranks(url: str, world: int, shuffle: str) -> Tally:
-                return demo_checks.several_ranks(data, url, world, self.batch, shuffle, self.output, advance)
+                return checks.several_ranks(data, url, world, self.batch, shuffle, self.output, advance)
 
             for name, url in data.sources().items():
                 for world in self.worlds:
@@ -120,7 +122,7 @@ class Demo:
                     row(name, "global, pool", "files", runs)
                     kept = kept and runs[0].steps_equal(alone[name])
         with terminal.console(stderr=True).status(f"pictures on {self.worlds[0]} ranks, each a process"):
-            t, told = demo_checks.processes(data, self.worlds[0], self.batch, pixels)
+            t, told = checks.processes(data, self.worlds[0], self.batch, pixels)
         row("tar shards", "global", "pictures, processes", [t])
         self.out.print()
         self.out.print(rows)
@@ -145,7 +147,7 @@ class Demo:
     def resume(self, data: Data, pixels: Pixels) -> None:
         ranks = (self.worlds[-1], self.worlds[0] if len(self.worlds) > 1 else self.worlds[0] + 1)
         with self.bar("resuming", data.samples) as advance:
-            r = demo_checks.resume(data, ranks, self.batch, self.output, pixels, advance)
+            r = checks.resume(data, ranks, self.batch, self.output, pixels, advance)
         done, rest, found = len(r.before.samples(0)), len(r.after.samples(0)), r.faults(data.samples)
         words = f"{done:,} samples on {ranks[0]} ranks, then {rest:,} on {ranks[1]}: {found}"
         self.report.add("resume in mid-epoch gives exactly the rest", not found.any() and r.after.even(), words)
@@ -166,7 +168,7 @@ class Demo:
                 task = bars.add_task(what, total=total)
                 return lambda n: bars.advance(task, n)
 
-            contenders = demo_rates.compare(data, rounds, cpus, bar)
+            contenders = rates.compare(data, rounds, cpus, bar)
         base = contenders[-1].rate
         title = (
             f"random crop to 224, flip, normalise: median of {terminal.count(rounds, 'round')} on {terminal.count(cpus, 'CPU')}"
@@ -183,7 +185,7 @@ class Demo:
 
     def sheet(self, data: Data) -> Path:
         path = self.folder / "contact_sheet.png"
-        demo_sheet.write(data.shards, path, SEED)
+        sheet.write(data.shards, path, SEED)
         return path.resolve()
 
     def summary(self, seconds: float) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the demo in a process of its own: ``python -m headrace.demo_rank SHARDS BATCH OUT.npz``.
+"""One rank of the demo in a process of its own: ``python -m headrace.demo.rank SHARDS BATCH OUT.npz``.
 
 Writes which samples came and the checksums of their pixels; the demo compares.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 import headrace as hr
 
-from .demo_checks import EPOCHS, SEED, pixel_sums, training_fields
+from .checks import EPOCHS, SEED, pixel_sums, training_fields
 
 
 def main(shards: str, batch: str, out: str) -> None:

@@ -6,7 +6,7 @@ The attribute ``offsets`` of NAME names the other array, ``kind`` says what the 
 
 from __future__ import annotations
 
-from .arrays_model import Stored
+from .model import Stored
 
 _TEXT = ("text", "json")
 _NUMBERS = ("array", "tokens")

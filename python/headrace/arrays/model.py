@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DataError, Unsupported, UsageError
+from ..errors import DataError, Unsupported, UsageError
 
 WHOLE_FILE = (1 << 64) - 1
 
@@ -203,7 +203,7 @@ def listed(names: Any) -> str:
 
 def npy_arrays(path: str) -> list[Stored]:
     """The one array of a ``.npy`` file."""
-    from . import _core
+    from .. import _core
 
     d = _core.npy_file(path)
     shape = tuple(d["shape"])

@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import _core
-from .arrays_model import Stored
-from .errors import UsageError
+from .. import _core
+from ..errors import UsageError
+from .model import Stored
 
 #: What ``along`` says where a sample is no position along an axis.
 CASES = ("file", "group")
@@ -60,7 +60,7 @@ def read_cases(paths: Sequence[tuple[str, str]], along: str, read: Any, kind: st
 
 
 def _groups(paths: Sequence[tuple[str, str]], kind: str) -> tuple[list[str], list[dict[str, Stored]]]:
-    from .arrays_hdf5 import hdf5_groups
+    from .hdf5 import hdf5_groups
 
     if kind != "hdf5":
         raise UsageError(f'along="group" is for HDF5; of other files each is a sample by along="file" ({paths[0][0]})')

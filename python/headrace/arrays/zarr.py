@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays_model import WHOLE_FILE, Stored, choose_group, grid_of, is_big, no_places, number_type, plain_attributes
-from .arrays_values import join_values
-from .errors import DataError, Unsupported
+from ..errors import DataError, Unsupported
+from .model import WHOLE_FILE, Stored, choose_group, grid_of, is_big, no_places, number_type, plain_attributes
+from .values import join_values
 
 _PLAIN = {"zlib": "zlib", "gzip": "gzip", "lz4": "lz4", "zstd": "zstd", "blosc": "blosc", "crc32c": "crc32c"}
 MOST_METADATA = 64 << 20
@@ -235,7 +235,7 @@ def _open_shards(out: Stored, options: dict[str, Any]) -> None:
 
 
 def _shard_index(path: str, chunks: int, location: str, checked: bool) -> Any:
-    from . import _core
+    from .. import _core
 
     size, total = 16 * chunks + 4 * checked, os.path.getsize(path)
     if size > total:

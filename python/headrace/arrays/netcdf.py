@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .arrays_model import Stored, grid_of, listed, no_places, one_place
-from .errors import UsageError
+from .. import _core
+from ..errors import UsageError
+from .model import Stored, grid_of, listed, no_places, one_place
 
 #: What a file begins with, whatever its name.
 CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")

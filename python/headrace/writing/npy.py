@@ -8,10 +8,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import _core
-from .errors import UsageError
-from .pack_journal import Journal, Written, durable
-from .pack_targets import FileTarget, Spec, Target, plain_json
+from .. import _core
+from ..errors import UsageError
+from .journal import Journal, Written, durable
+from .targets import FileTarget, Spec, Target, plain_json
 
 ABOUT = "arrays.json"
 

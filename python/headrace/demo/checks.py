@@ -17,7 +17,7 @@ import numpy as np
 
 import headrace as hr
 
-from .demo_data import Data
+from .data import Data
 
 SEED = 42
 EPOCHS = 2
@@ -216,7 +216,7 @@ def processes(data: Data, ranks: int, batch: int, pixels: Pixels) -> tuple[Tally
         outs = [Path(scratch) / f"{r}.npz" for r in range(ranks)]
         running = [
             subprocess.Popen(
-                [sys.executable, "-m", "headrace.demo_rank", data.shards, str(batch), str(out)],
+                [sys.executable, "-m", "headrace.demo.rank", data.shards, str(batch), str(out)],
                 env=_rank_environment(r, ranks), stderr=subprocess.PIPE, text=True,
             )
             for r, out in enumerate(outs)

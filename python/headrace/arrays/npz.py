@@ -8,9 +8,9 @@ import struct
 import zipfile
 from typing import Any
 
-from . import _core
-from .arrays_model import Stored, no_places, one_place
-from .errors import DataError, Unsupported
+from .. import _core
+from ..errors import DataError, Unsupported
+from .model import Stored, no_places, one_place
 
 _HEAD = 1 << 16  # bytes that hold the header of an array
 _MOST_FROM_A_BYTE = 1032  # deflate's limit

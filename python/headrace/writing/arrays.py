@@ -10,15 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _core
-from .arrays_model import Stored
-from .arrays_open import Cube, Description, open_arrays
-from .errors import Unsupported, UsageError
-from .fields import array
-from .pack_journal import Written, head_line
-from .pack_layout import Wanted, choose_chunk, choose_shard, expected, grown, passes, wanted_of
-from .pack_plan import Access, check_room, free_bytes, plan_of, size_of, slabs, target_class, written_attributes
-from .pack_targets import Spec, check_name, parse_codec, plain_json
+from .. import _core
+from ..arrays.model import Stored
+from ..arrays.open import Cube, Description, open_arrays
+from ..errors import Unsupported, UsageError
+from ..fields import array
+from .journal import Written, head_line
+from .layout import Wanted, choose_chunk, choose_shard, expected, grown, passes, wanted_of
+from .plan import Access, check_room, free_bytes, plan_of, size_of, slabs, target_class, written_attributes
+from .targets import Spec, check_name, parse_codec, plain_json
 
 _SHARD = 128 << 20  # plain bytes of a shard, unless asked
 _MOST_MEMORY = 1 << 30
@@ -287,11 +287,11 @@ class ArrayPacking:
         """Those of the first file, or its group."""
         path, group = self.cube.paths[0]
         if self.cube.kind == "hdf5":
-            from .arrays_hdf5 import hdf5_attributes
+            from ..arrays.hdf5 import hdf5_attributes
 
             return hdf5_attributes(path, group)
         if self.cube.kind == "zarr":
-            from .arrays_zarr import zarr_attributes
+            from ..arrays.zarr import zarr_attributes
 
             return zarr_attributes(path, group)
         return {}

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from .arrays_model import Stored
-from .arrays_open import Cube
-from .errors import Exhausted
-from .pack_targets import Target, ZarrTarget
+from ..arrays.model import Stored
+from ..arrays.open import Cube
+from ..errors import Exhausted
+from .targets import Target, ZarrTarget
 
 
 @dataclass
@@ -44,10 +44,10 @@ def target_class(to: str, path: str) -> type[Target]:
     if to == "zarr":
         return ZarrTarget
     if to == "hdf5":
-        from .pack_hdf5 import Hdf5Target
+        from .hdf5 import Hdf5Target
 
         return Hdf5Target
-    from .pack_npy import NpyFolderTarget, NpyTarget
+    from .npy import NpyFolderTarget, NpyTarget
 
     return NpyTarget if path.endswith(".npy") else NpyFolderTarget
 

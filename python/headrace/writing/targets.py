@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .errors import Unsupported, UsageError
-from .pack_journal import MANIFEST, Journal, Lock, Written, durable, first_line, manifest_text, sync_folder
+from .. import _core
+from ..errors import Unsupported, UsageError
+from .journal import MANIFEST, Journal, Lock, Written, durable, first_line, manifest_text, sync_folder
 
 #: Names, what they are to the engine, and their level unless one is given.
 CODECS = {"blosc-lz4": 5, "blosc-zstd": 3, "zstd": 3, "gzip": 4, "none": 0}

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from . import terminal
-from .arrays_model import WHOLE_FILE, Stored
-from .arrays_open import Cube, are_arrays
+from .. import terminal
+from .model import WHOLE_FILE, Stored
+from .open import Cube, are_arrays
 
 
 def _stored_bytes(stored: Stored) -> int:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .arrays_model import Stored, held_if_small, is_npy_folder, listed, npy_arrays, npy_folder
-from .arrays_netcdf import netcdf_arrays, sniff
-from .arrays_volumes import CASES, asks_for_cases, label_places, read_cases
-from .errors import Unsupported, UsageError
-from .fields import ArrayField, ColumnsField, Field, Starts
+from .. import _core
+from ..errors import Unsupported, UsageError
+from ..fields import ArrayField, ColumnsField, Field, Starts
+from .model import Stored, held_if_small, is_npy_folder, listed, npy_arrays, npy_folder
+from .netcdf import netcdf_arrays, sniff
+from .volumes import CASES, asks_for_cases, label_places, read_cases
 
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc3", ".nc4", ".cdf")
 
@@ -37,7 +37,7 @@ def _kind(url: str) -> str:
     if lower.endswith(".zarr"):
         return "zarr"
     if os.path.isdir(path):
-        from .arrays_zarr import is_zarr
+        from .zarr import is_zarr
 
         return "zarr" if is_zarr(path) else "npy" if is_npy_folder(path) else ""
     return sniff(path) if "." not in os.path.basename(path) else ""
@@ -66,13 +66,13 @@ def read_arrays(path: str, group: str) -> list[Stored]:
     """What the metadata of one file or folder say."""
     kind = _kind(path)
     if not os.path.exists(path):
-        from .errors import NotFound
+        from ..errors import NotFound
 
         raise NotFound(f"there is no {path}")
     if os.path.exists(os.path.join(path, "headrace.unfinished")):
         raise UsageError(f"{path} is an unfinished pack: the same `headrace pack` again goes on with it")
     if kind == "hdf5":
-        from .arrays_hdf5 import hdf5_arrays
+        from .hdf5 import hdf5_arrays
 
         return hdf5_arrays(path, group)
     if kind == "netcdf":
@@ -80,10 +80,10 @@ def read_arrays(path: str, group: str) -> list[Stored]:
     if kind == "npy":
         return npy_folder(path) if os.path.isdir(path) else npy_arrays(path)
     if kind == "npz":
-        from .arrays_npz import npz_arrays
+        from .npz import npz_arrays
 
         return npz_arrays(path)
-    from .arrays_zarr import zarr_arrays
+    from .zarr import zarr_arrays
 
     return zarr_arrays(path, group)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import terminal
+from .. import terminal
 
 
 def _times(numbers: list[int]) -> str:

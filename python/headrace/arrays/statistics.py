@@ -9,13 +9,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import _core
-from .arrays_model import Stored, listed
-from .checks import path as checked_path
-from .checks import whole
-from .dataset import urls_of
-from .errors import DataError, Unsupported, UsageError
-from .fields import Field, Stats
+from .. import _core
+from ..checks import path as checked_path
+from ..checks import whole
+from ..dataset import urls_of
+from ..errors import DataError, Unsupported, UsageError
+from ..fields import Field, Stats
+from .model import Stored, listed
 
 #: Means for more parts than this are a mistake: an axis of positions instead of levels.
 _MOST_PARTS = 1 << 22
@@ -42,7 +42,7 @@ def stats(
     per: the name of an axis: a list of numbers, one for each index of it, for variables that have it.
     threads: 0: as many as CPUs. progress: called with (pieces done, pieces).
     """
-    from .arrays_open import Cube, Description, are_arrays
+    from .open import Cube, Description, are_arrays
 
     urls = urls_of(source)
     if not are_arrays(urls):
@@ -112,7 +112,7 @@ def _along(cube: Any, wanted: Sequence[Stored]) -> str:
 
 
 def _labels(cube: Any, per: str, count: int, along: str) -> list[Any]:
-    from .arrays_open import values_of
+    from .open import values_of
 
     coordinate = cube.files[0].get(per)
     if (

@@ -12,8 +12,8 @@ from typing import Any
 
 import headrace as hr
 
-from .demo_checks import SEED, training_fields
-from .demo_data import Data
+from .checks import SEED, training_fields
+from .data import Data
 
 BATCH = 64
 _BATCHES = 8  # of a round, at least; every worker of the DataLoader gets equally many

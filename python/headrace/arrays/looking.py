@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .arrays_model import Stored
-from .arrays_open import Cube, values_of
-from .arrays_xarray import Traced, XarrayCube
-from .dataset import ARRAY_FORMATS, Dataset
-from .errors import Unsupported, UsageError
+from ..dataset import ARRAY_FORMATS, Dataset
+from ..errors import Unsupported, UsageError
+from .model import Stored
+from .open import Cube, values_of
+from .xarray import Traced, XarrayCube
 
 
 def _xarray() -> Any:

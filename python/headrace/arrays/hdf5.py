@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .arrays_h5py import Numbers, Values, bytes_of
-from .arrays_hdf5_types import Column, Types
-from .arrays_model import Stored, choose_group, grid_of, is_big, no_places, number_type, one_place, plain_attributes
-from .errors import DataError, NotFound, Unsupported, UsageError
+from ..errors import DataError, NotFound, Unsupported, UsageError
+from .h5py import Numbers, Values, bytes_of
+from .hdf5_types import Column, Types
+from .model import Stored, choose_group, grid_of, is_big, no_places, number_type, one_place, plain_attributes
 
 _FILTERS = {1: "zlib", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32004: "lz4-hdf5", 32015: "zstd"}
 _OTHERS = {4: "szip", 5: "n-bit", 6: "scale-offset", 32008: "bitshuffle", 32013: "zfp", 32026: "Blosc2"}

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays_model import Stored, listed, number_type
-from .arrays_open import Cube, _kind, read_arrays
-from .errors import Unsupported, UsageError
+from ..errors import Unsupported, UsageError
+from .model import Stored, listed, number_type
+from .open import Cube, _kind, read_arrays
 
 #: Links that change no value.
 _THROUGH = (

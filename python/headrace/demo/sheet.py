@@ -7,8 +7,8 @@ from pathlib import Path
 
 import headrace as hr
 
-from .demo_data import SIZE
-from .inspection import spread
+from ..inspection import spread
+from .data import SIZE
 
 _CELL, _GAP, _HEAD = 128, 4, 18
 _ROWS, _EPOCHS = 6, 7

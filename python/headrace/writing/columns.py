@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .errors import Unsupported, UsageError
-from .pack_hdf5 import VALUES
-from .pack_journal import head_line
-from .pack_layout import choose_chunk, choose_shard, grown
-from .pack_plan import check_room, free_bytes, plan_of, size_of, target_class
-from .pack_targets import Spec, Target, parse_codec
+from .. import _core
+from ..errors import Unsupported, UsageError
+from .hdf5 import VALUES
+from .journal import head_line
+from .layout import choose_chunk, choose_shard, grown
+from .plan import check_room, free_bytes, plan_of, size_of, target_class
+from .targets import Spec, Target, parse_codec
 
 _FLAT_CHUNK = 256 << 10  # bytes: a picture or two; what other readers read at least
 _SHARD = 128 << 20
