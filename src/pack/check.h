@@ -28,7 +28,8 @@ struct PackCheckOptions {
 };
 
 // Compares the files of a pack with sizes and checksums in its manifest: headrace.json in the
-// folder, or beside a single file, cube.h5.headrace.json.  Nothing where there is no manifest; a manifest that cannot be read is kCorrupt.
+// folder, or beside a single file, cube.h5.headrace.json.  Nothing where there is no manifest; a
+// manifest that cannot be read is kCorrupt.
 Result<std::optional<PackCheck>> check_pack(const std::string& folder,
                                             const PackCheckOptions& options = {});
 
