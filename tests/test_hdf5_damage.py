@@ -25,7 +25,8 @@ READER = r"""
 import json, os, resource, sys
 import h5py, numpy as np
 import headrace as hr
-from headrace import _core, arrays_open
+from headrace import _core
+from headrace.arrays import open as arrays_open
 limit = 3 << 30
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 path, whole = sys.argv[1], open(sys.argv[2], "rb").read()

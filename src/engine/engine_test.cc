@@ -284,7 +284,7 @@ TEST(EngineTest, StoresThatCompleteLaterAndOutOfOrderGiveTheSame) {
 }
 
 TEST(EngineTest, WhatIsThereIsReadLateAndTheRestWaitedFor) {
-  for (const uint64_t one_in : {1, 2, 7}) {
+  for (const uint64_t one_in : {uint64_t{1}, uint64_t{2}, uint64_t{7}}) {
     for (const int threads : {1, 3}) {
       Scene s;
       s.samples = 5000;

@@ -42,7 +42,7 @@ void add_list_of_one(const PartGroup& group, const PartValue& value, DType dtype
 }  // namespace
 
 IndexedSource::IndexedSource(IndexedParts parts)
-    : parts_(std::move(parts)), slots_(std::make_unique<std::array<Slot, kSlots>>()) {
+    : parts_(std::move(parts)), recent_([] { return std::make_unique<Recent>(); }) {
   for (const PartPointer& part : parts_.parts) all_.push_back(map_fields(part));
 }
 
@@ -61,17 +61,18 @@ IndexedSource::LoadedPointer IndexedSource::map_fields(PartPointer part) const {
 
 Result<IndexedSource::LoadedPointer> IndexedSource::loaded(size_t shard) const {
   if (!all_.empty()) return all_[shard];
+  Recent& recent = *recent_;
   {
-    MutexLock lock(mu_);
-    if (const LoadedPointer* held = recent_.find(shard)) return *held;
+    MutexLock lock(recent.mu);
+    if (const LoadedPointer* held = recent.parts.find(shard)) return *held;
   }
   HEADRACE_ASSIGN(PartPointer part, parts_.load(shard));
   if (part->head().samples != parts_.shards.samples(shard))
     return corrupt("the part of this shard has another count than the manifest");
   LoadedPointer opened = map_fields(std::move(part));
   LoadedPointer forgotten;
-  MutexLock lock(mu_);
-  forgotten = recent_.insert(shard, opened);
+  MutexLock lock(recent.mu);
+  forgotten = recent.parts.insert(shard, opened);
   return opened;
 }
 
@@ -120,7 +121,7 @@ Status IndexedSource::needs(uint64_t sample, std::span<const uint32_t> fields, K
   const uint64_t local = sample - parts_.shards.first_sample(shard);
   const uint64_t group = sample - local % kGroupSamples;
   {
-    Slot& slot = (*slots_)[mix64(group) % kSlots];
+    Slot& slot = recent_->slots[mix64(group) % kSlots];
     MutexLock lock(slot.mu);
     if (slot.group != group)
       if (Status s = fill_slot(slot, shard, local); !s.ok())

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/per_process.h"
 #include "index/part.h"
 #include "index/shards.h"
 #include "index/source.h"
@@ -83,9 +84,13 @@ class IndexedSource final : public Source {
 
   const IndexedParts parts_;
   std::vector<LoadedPointer> all_;  // of every shard; empty where they are loaded one at a time
-  mutable Mutex mu_;
-  mutable Lru<size_t, LoadedPointer> recent_ HEADRACE_GUARDED_BY(mu_){kLoadedParts};
-  const std::unique_ptr<std::array<Slot, kSlots>> slots_;
+  // What threads share, each behind its lock; a forked child makes its own.
+  struct Recent {
+    Mutex mu;
+    Lru<size_t, LoadedPointer> parts HEADRACE_GUARDED_BY(mu){kLoadedParts};
+    std::array<Slot, kSlots> slots;
+  };
+  const PerProcess<Recent> recent_;
   mutable std::once_flag blocks_counted_;
   mutable std::vector<uint64_t> block_begin_;  // first sample of each block; made for the first run
 };

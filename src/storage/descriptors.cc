@@ -21,16 +21,20 @@ Result<OpenFile> open_descriptor(const std::string& path) {
   return std::make_shared<const Descriptor>(fd);
 }
 
+Descriptors::Descriptors(size_t capacity)
+    : table_([capacity] { return std::make_unique<Table>(capacity); }) {}
+
 Result<OpenFile> Descriptors::open(std::string_view path) const {
+  Table& table = *table_;
   {
-    MutexLock lock(mu_);
-    if (const OpenFile* held = open_.find(path)) return *held;
+    MutexLock lock(table.mu);
+    if (const OpenFile* held = table.open.find(path)) return *held;
   }
   // Opened outside the lock: two threads may both open, and one of them is kept.
   HEADRACE_ASSIGN(OpenFile opened, open_descriptor(std::string(path)));
   OpenFile evicted;  // closed after the lock is gone: close() may take its time on NFS
-  MutexLock lock(mu_);
-  evicted = open_.insert(std::string(path), opened);
+  MutexLock lock(table.mu);
+  evicted = table.open.insert(std::string(path), opened);
   return opened;
 }
 

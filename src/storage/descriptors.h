@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/mutex.h"
+#include "base/per_process.h"
 #include "base/status.h"
 #include "storage/lru.h"
 
@@ -31,15 +32,20 @@ using OpenFile = std::shared_ptr<const Descriptor>;
 // Opens for reading, close-on-exec, retrying EINTR.
 Result<OpenFile> open_descriptor(const std::string& path);
 
-// Thread-safe.  What open() hands out stays open while anyone holds it, evicted or not.
+// Thread-safe, and safe in a forked child.  What open() hands out stays open while anyone holds it,
+// evicted or not.
 class Descriptors {
  public:
-  explicit Descriptors(size_t capacity) : open_(capacity) {}
+  explicit Descriptors(size_t capacity);
   Result<OpenFile> open(std::string_view path) const;
 
  private:
-  mutable Mutex mu_;
-  mutable Lru<std::string, OpenFile, TextHash> open_ HEADRACE_GUARDED_BY(mu_);
+  struct Table {
+    explicit Table(size_t capacity) : open(capacity) {}
+    Mutex mu;
+    Lru<std::string, OpenFile, TextHash> open HEADRACE_GUARDED_BY(mu);
+  };
+  const PerProcess<Table> table_;
 };
 
 }  // namespace headrace

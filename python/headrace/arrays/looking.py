@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..dataset import ARRAY_FORMATS, Dataset
 from ..errors import Unsupported, UsageError
-from .model import Stored
-from .open import Cube, values_of
-from .xarray import Traced, XarrayCube
+
+if TYPE_CHECKING:
+    from .model import Stored
+    from .open import Cube
 
 
 def _xarray() -> Any:
@@ -78,6 +79,8 @@ class _CubeArray:
         self.dtype = np.dtype(floats if stored.packed else f"{name[0]}{int(name[1:]) // 8}")
 
     def read(self, wanted: list[list[int]]) -> Any:
+        from .open import values_of
+
         out = np.empty([len(w) for w in wanted], self.dtype)
         if out.size == 0:
             return out
@@ -99,6 +102,9 @@ class _CubeArray:
 
 def _of_arrays(ds: Dataset) -> Any:
     xarray = _xarray()
+    from .open import Cube
+    from .xarray import Traced, XarrayCube
+
     cube = XarrayCube(ds._urls) if isinstance(ds._urls, Traced) else Cube(ds._urls)
     along = cube.lead().dims[0]
     variables = {}
@@ -121,6 +127,8 @@ def _of_arrays(ds: Dataset) -> Any:
 
 def _dates(xarray: Any, cube: Cube, stored: Stored, parts: list[Stored]) -> Any:
     """A coordinate over several files, each of which may count its hours from another day."""
+    from .open import values_of
+
     values = []
     for part in parts:
         numbers = values_of(cube, stored, [[]], [part])
