@@ -188,6 +188,7 @@ def prepare(
         "max_side": _optional(max_side, "max_side", 65535),
         "quality": _optional(quality, "quality", 100),
         "raw": bool(raw),
+        "orient": True,
         "recode": _texts(recode, "recode"),
         "memory": byte_count(memory, "memory"),
     }
