@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from .. import terminal
+from .cube import Cube
+from .files import are_arrays
 from .model import WHOLE_FILE, Stored
-from .open import Cube, are_arrays
 
 
 def _stored_bytes(stored: Stored) -> int:

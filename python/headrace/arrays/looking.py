@@ -11,8 +11,8 @@ from ..dataset import ARRAY_FORMATS, Dataset
 from ..errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
+    from .cube import Cube
     from .model import Stored
-    from .open import Cube
 
 
 def _xarray() -> Any:
@@ -79,7 +79,7 @@ class _CubeArray:
         self.dtype = np.dtype(floats if stored.packed else f"{name[0]}{int(name[1:]) // 8}")
 
     def read(self, wanted: list[list[int]]) -> Any:
-        from .open import values_of
+        from .description import values_of
 
         out = np.empty([len(w) for w in wanted], self.dtype)
         if out.size == 0:
@@ -102,7 +102,7 @@ class _CubeArray:
 
 def _of_arrays(ds: Dataset) -> Any:
     xarray = _xarray()
-    from .open import Cube
+    from .cube import Cube
     from .xarray import Traced, XarrayCube
 
     cube = XarrayCube(ds._urls) if isinstance(ds._urls, Traced) else Cube(ds._urls)
@@ -127,7 +127,7 @@ def _of_arrays(ds: Dataset) -> Any:
 
 def _dates(xarray: Any, cube: Cube, stored: Stored, parts: list[Stored]) -> Any:
     """A coordinate over several files, each of which may count its hours from another day."""
-    from .open import values_of
+    from .description import values_of
 
     values = []
     for part in parts:

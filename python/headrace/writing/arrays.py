@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _core
+from ..arrays.cube import Cube
+from ..arrays.description import Description
 from ..arrays.model import Stored
-from ..arrays.open import Cube, Description, open_arrays
+from ..arrays.open import open_arrays
 from ..errors import Unsupported, UsageError
 from ..fields import array
 from .journal import Written, head_line
