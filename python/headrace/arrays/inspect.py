@@ -45,7 +45,7 @@ def _about(stored: Stored) -> dict[str, Any]:
         "bytes": math.prod(stored.shape) * (int(stored.dtype[1:]) // 8 if stored.dtype[1:].isdigit() else 2),
         "stored_bytes": _stored_bytes(stored),
         "scale": stored.scale if stored.packed else None,
-        "offset": stored.offset if stored.packed else None,
+        "offset": stored.offset + 0.0 if stored.packed else None,
     }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dataset import ARRAY_FORMATS, Dataset
 from ..errors import Unsupported, UsageError
+from .model import unpacked_alike
 
 if TYPE_CHECKING:
     from .cube import Cube
@@ -65,6 +66,8 @@ class _CubeArray:
     """A variable of files that follow each other along one axis."""
 
     def __init__(self, cube: Cube, stored: Stored, parts: list[Stored], axis: int) -> None:
+        parts = unpacked_alike(parts)
+        stored = parts[0] if parts else stored
         self._cube, self._stored, self._parts, self._axis = cube, stored, parts, axis
         self._ends = np.cumsum([p.shape[axis] for p in parts]) if stored.shape else np.zeros(0, np.int64)
         shape = list(stored.shape)
@@ -74,9 +77,8 @@ class _CubeArray:
         for a, cut in self._cuts.items():
             shape[a] = len(cut)
         self.shape = tuple(shape)
-        floats = "f4" if stored.dtype in ("u8", "i8", "u16", "i16", "f32") else "f8"
-        name = stored.dtype
-        self.dtype = np.dtype(floats if stored.packed else f"{name[0]}{int(name[1:]) // 8}")
+        name = stored.unpacked_dtype if stored.packed else stored.dtype
+        self.dtype = np.dtype(f"{name[0]}{int(name[1:]) // 8}")
 
     def read(self, wanted: list[list[int]]) -> Any:
         from .description import values_of

@@ -238,7 +238,7 @@ class XarrayCube(Cube):
         values = (backed.scale, backed.offset, backed.missing)
         out.packed = any(v is not None for v in values)
         out.scale = 1.0 if backed.scale is None else backed.scale
-        out.offset = backed.offset or 0.0
+        out.offset = -0.0 if backed.offset is None else backed.offset
         out.missing = backed.missing
         if len(out.shape) != len(dims) or backed.astype not in ("", out.dtype) or (out.packed and out.dtype == "f16"):
             out.why = "xarray sees another array than the one in the file"
