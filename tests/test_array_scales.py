@@ -7,13 +7,14 @@ import itertools
 import json
 import math
 import pathlib
+import subprocess
+import sys
 import warnings
 from typing import Any
 
 import headrace as hr
 import numpy as np
 import pytest
-from headrace.__main__ import main
 
 netcdf = pytest.importorskip("netCDF4")
 xarray = pytest.importorskip("xarray")
@@ -80,12 +81,12 @@ def write(path: pathlib.Path, kind: str, dtype: str, packing: dict[str, float], 
         for name, data in stored.items():
             options: dict[str, Any] = {"fill_value": packing["fill"]} if "fill" in packing else {}
             if form == "NETCDF4":
-                options["chunksizes"] = (2, 1, 3, 4) if len(data) > 1 else (1, 2, 4, 6)
+                options["chunksizes"] = (min(2, len(data)), 1, 3, 4)
             if "zlib" in more:
                 options["compression"] = "zlib"
             if "big" in more:
                 options["endian"] = "big"
-            v = f.createVariable(name, dtype, DIMS, **options)
+            v = f.createVariable(name, np.dtype(dtype).newbyteorder(">" if "big" in more else "="), DIMS, **options)
             v.set_auto_maskandscale(False)
             if "scale" in packing:
                 v.scale_factor = np.float64(packing["scale"])
@@ -205,14 +206,14 @@ def holds(got: Any, whole: Any, choice: dict[str, Any]) -> bool:
 def test_a_loader_reads_them_stacked_and_in_any_order(tmp_path, kinds, in_memory):
     urls, data = made(tmp_path, kinds, "i2", "all differ")
     both = np.stack([data["v"], data["w"]], 1)
-    options: dict[str, Any] = {"shuffle": False, "tail": "keep", "output": "numpy", "in_memory": in_memory}
+    options: dict[str, Any] = {"shuffle": False, "tail": "keep", "output": "numpy"}
     field = hr.array(["v", "w"], window=4, sel={"level": 850})
-    with hr.Loader(urls, 3, {"x": field}, **options) as loader:
+    with hr.Loader(hr.open(urls, {"x": field}, in_memory=in_memory), 3, **options) as loader:
         got = np.concatenate([np.array(b["x"]) for b in loader])
     want = np.stack([both[i : i + 4].swapaxes(0, 1) for i in range(len(both) - 3)])[:, :, :, 1:]
     assert_same_bits(got, want)
     # The other way round the parameters go with their files.
-    with hr.Loader(urls[::-1], 3, {"x": hr.array("v")}, **options) as loader:
+    with hr.Loader(hr.open(urls[::-1], {"x": hr.array("v")}, in_memory=in_memory), 3, **options) as loader:
         got = np.concatenate([np.array(b["x"]) for b in loader])
     a, b = LENGTHS[0], LENGTHS[0] + LENGTHS[1]
     assert_same_bits(got, np.concatenate([data["v"][b:], data["v"][a:b], data["v"][:a]]))
@@ -222,7 +223,7 @@ def test_variables_of_which_one_is_packed_stack(tmp_path):
     a, b = numbers("i2", (5, *REST), 0), numbers("i2", (5, *REST), 1)
     write(tmp_path / "x.nc", "NETCDF4", "i2", {"scale": 0.5, "offset": 1.0}, {"v": a})
     with netcdf.Dataset(tmp_path / "x.nc", "a") as f:
-        f.createVariable("w", "i2", DIMS, fill_value=3, endian="big")[:] = b
+        f.createVariable("w", ">i2", DIMS, fill_value=3, endian="big")[:] = b
     got = hr.open(tmp_path / "x.nc", {"x": hr.array(["w", "v"]), "w": hr.array("w")})[2]
     want = b[2].astype("f4")
     want[b[2] == 3] = np.nan
@@ -231,7 +232,7 @@ def test_variables_of_which_one_is_packed_stack(tmp_path):
 
 
 @pytest.mark.parametrize("packing", ["all differ", "one file without", "a fill and no scale", "fills alone"])
-def test_statistics_are_of_the_unpacked_numbers(tmp_path, capsys, packing):
+def test_statistics_are_of_the_unpacked_numbers(tmp_path, packing):
     for dtype in ("i2", "f4"):
         (tmp_path / dtype).mkdir()
         urls, data = made(tmp_path / dtype, "mixed", dtype, packing)
@@ -242,9 +243,9 @@ def test_statistics_are_of_the_unpacked_numbers(tmp_path, capsys, packing):
         assert (one["v"]["min"], one["v"]["max"], one["v"]["nan"]) == (np.nanmin(v), np.nanmax(v), np.isnan(v).sum())
         per = hr.stats(urls, "v", per="level")
         np.testing.assert_allclose(per["v"]["mean"], np.nanmean(v, (0, 2, 3)), rtol=1e-12)
-        assert main(["stats", *urls, "--fields", "v", "--json", str(tmp_path / "s.json")]) == 0
+        command = [sys.executable, "-m", "headrace", "stats", *urls, "--fields", "v", "--json", str(tmp_path / "s.json")]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
         assert json.loads((tmp_path / "s.json").read_text())["v"]["mean"] == one["v"]["mean"]
-        capsys.readouterr()
 
 
 @pytest.mark.parametrize("kinds", ["nc4", "cdf2 records"])
@@ -282,7 +283,7 @@ def test_a_pack_of_them_holds_the_unpacked_numbers(tmp_path, to, packing):
                 ds.v.encoding.get("_FillValue", np.nan)
             )
     samples = tmp_path / "samples"
-    hr.pack(hr.open(urls, {"x": hr.array("v", window=3)}), samples, to="npz")
+    hr.pack(hr.open(urls, {"x": hr.array("v", window=3)}), samples, to="npz", keep_order=True)
     assert_same_bits(hr.open(samples)[4]["x"], data["v"][4:7])
 
 
