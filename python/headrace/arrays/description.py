@@ -27,7 +27,7 @@ class Description:
         self.fields: list[dict[str, Any]] = []
         self._numbers: dict[str, int] = {}
         self.readers: dict[str, Any] = {}
-        self.slow: list[str] = []
+        self.notices: list[str] = []
 
     def variable(self, name: str) -> int:
         stored = self.cube.variable(name)
@@ -45,7 +45,7 @@ class Description:
             self.files += segment.files
             if segment.reader is not None:
                 self.readers[segment.files[0]] = segment.reader
-                self.slow.append(f"{segment.files[0]} is read through h5py, one thread at a time and slowly: {segment.slow}")
+                self.notices.append(f"{segment.files[0]} is read through h5py, one thread at a time and slowly: {segment.slow}")
         self.variables.append({"name": stored.name, "dims": list(stored.dims), "segments": numbers, "along": axis})
         return len(self.variables) - 1
 
@@ -90,7 +90,7 @@ class Description:
             starts = self._checked(table.rows, total - reach, cut[0] if cut else 0)
         samples = {"starts": starts, "end": total - reach + 1, "stride": stride, "tiled": tiled, "names": names}
         filled = self.filled(**samples, **labels)
-        return _core.open_arrays({**filled, "format": self.cube.kind, "notices": notices + self.slow})
+        return _core.open_arrays({**filled, "format": self.cube.kind, "notices": notices + self.notices})
 
     def _checked(self, rows: Any, last: int, first: int) -> Any:
         """Rows of (position, corner): positions that there are, corners where there are patches."""

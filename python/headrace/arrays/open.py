@@ -11,9 +11,10 @@ from ..errors import UsageError
 from ..fields import ArrayField, ColumnsField, Field
 from .cube import Cases, Cube
 from .description import Description
+from .labels import label_places
 from .model import Stored, listed
 from .selection import axes_of
-from .volumes import asks_for_cases, label_places
+from .volumes import asks_for_cases
 
 
 def _shared(fields: Mapping[str, Field], name: str, default: Any) -> Any:
@@ -98,7 +99,10 @@ def _foreground(d: Description, fields: Mapping[str, Field]) -> dict[str, Any]:
         raise UsageError("foreground goes with patch=(…), over as many axes for all fields that have one")
     if _shared(fields, "tiled", None) or _shared(fields, "starts", None) is not None:
         raise UsageError("foreground draws where patches lie; tiled and starts say it too")
-    return {"labels": label_places(Description(d.cube, d.along), name, sizes.pop()), "share": _shared(fields, "share", None)}
+    places, notice = label_places(Description(d.cube, d.along), name, sizes.pop())
+    if notice:
+        d.notices.append(notice)
+    return {"labels": places, "share": _shared(fields, "share", None)}
 
 
 def _add_column(d: Description, name: str, column: str, taken: Container[str]) -> str:
