@@ -34,6 +34,14 @@ bool is_unpacked(const ArrayDescription& d, const ArrayField& field) {
                      [&d](uint32_t v) { return is_unpacked(d.variables[v]); });
 }
 
+bool is_turned(const ArrayDescription& d, const ArrayField& field) {
+  return std::any_of(field.variables.begin(), field.variables.end(), [&d](uint32_t v) {
+    const auto& segments = d.variables[v].segments;
+    return std::any_of(segments.begin(), segments.end(),
+                       [](const auto& array) { return array->big_endian; });
+  });
+}
+
 bool is_packed_alike(const Variable& variable) {
   return std::all_of(
       variable.segments.begin(), variable.segments.end(),

@@ -15,6 +15,8 @@ namespace headrace {
 // the others then become numbers of the same type, and NaN where they are missing.
 bool is_unpacked(const ArrayDescription& d, const ArrayField& field);
 bool is_unpacked(const Variable& variable);
+// Whether some of the field's elements are big-endian.
+bool is_turned(const ArrayDescription& d, const ArrayField& field);
 // Whether the files of the variable are packed alike, so that one scale serves for all.
 bool is_packed_alike(const Variable& variable);
 

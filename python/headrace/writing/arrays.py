@@ -134,7 +134,7 @@ class ArrayPacking:
         attributes = written_attributes(stored)
         if self.reader.unpacks(number):  # no one scale serves for all files
             fill, attributes = b"", {k: v for k, v in attributes.items() if k not in PACKING}
-        spec = Spec(new, self.reader.dtype(number), shape, (), (), stored.dims if named else (), attributes, fill)
+        spec = Spec(new, str(self.reader.dtype(number)), shape, (), (), stored.dims if named else (), attributes, fill)
         spec.codec, spec.level = self.codec or "none", self.level
         job = _Job(number, stored, spec, wanted_of(stored.dims, shape, self.along, self.access.window or 1, self.patch))
         if self.to == "npy":
