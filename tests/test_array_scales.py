@@ -16,6 +16,7 @@ import headrace as hr
 import numpy as np
 import pytest
 
+pytest.importorskip("hdf5plugin")  # before netCDF4, or its Blosc cannot write for the tests that follow
 netcdf = pytest.importorskip("netCDF4")
 xarray = pytest.importorskip("xarray")
 
@@ -28,7 +29,7 @@ MINIMAL: dict[str, Any] = {"data_vars": "minimal", "coords": "minimal", "compat"
 # Of each of three files; "scale" and "offset" are f64, as ERA5's are.
 PACKINGS: dict[str, list[dict[str, float]]] = {
     "all differ": [
-        {"scale": 0.01, "offset": 250.0, "fill": -100},
+        {"scale": 0.01, "offset": 250.0, "fill": -10},
         {"scale": 1 / 3, "offset": -7.25, "fill": 3},
         {"scale": -2.5e-4, "offset": 1e3, "fill": 17},
     ],
@@ -343,3 +344,22 @@ def test_other_types_in_other_files_are_refused_by_name(tmp_path, other):
     for call in (hr.open, hr.stats):
         with pytest.raises(hr.UsageError, match=words):
             call([str(tmp_path / f"{n}.nc") for n in (0, 1)])
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarrs_have_parameters_of_their_own(tmp_path, version):
+    pytest.importorskip("zarr")
+    urls, whole = [], []
+    for n, how in enumerate(PACKINGS["all differ"]):
+        data = unpacked(numbers("i2", (LENGTHS[n], *REST), n), how, PACKINGS["all differ"]).astype("f8")
+        keep = {"scale_factor": how["scale"], "add_offset": how["offset"], "_FillValue": np.int16(how["fill"]), "dtype": "i2"}
+        cube = xarray.Dataset({"v": (DIMS, data)}, {"level": LEVELS})
+        cube.to_zarr(tmp_path / f"{n}.zarr", encoding={"v": keep}, zarr_format=version, consolidated=False)
+        urls.append(str(tmp_path / f"{n}.zarr"))
+        with xarray.open_zarr(urls[-1], consolidated=False) as seen:
+            whole.append(seen.v.values.astype("f4"))
+            assert np.allclose(whole[-1], data, equal_nan=True)
+    assert np.isnan(np.concatenate(whole)).any()
+    ds = hr.open(urls, {"x": hr.array("v", window=4, patch=(4, 6))})
+    for i in range(len(ds)):
+        assert_same_bits(ds[i]["x"], np.concatenate(whole)[i : i + 4])
