@@ -81,7 +81,8 @@ def open_data(
     urls: Any, fields: Mapping[str, Field] | None, index: Any = None, root: Any = None, in_memory: bool | str = False
 ) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data, and the fields as they are to be asked of it: of files of arrays they say what a sample is."""
-    from .arrays.open import are_arrays, open_arrays
+    from .arrays.files import are_arrays
+    from .arrays.open import open_arrays
     from .arrays.xarray import Traced, XarrayCube
 
     if isinstance(urls, Traced):
