@@ -452,7 +452,7 @@ def test_deflated_members_in_fortran_order_are_numpys(tmp_path, shape, dtype):
             assert f["x"].flags.f_contiguous
             assert np.array_equal(whole[n]["x"], f["x"])
             assert np.array_equal(whole[n]["y"], f["y"])
-    options = dict(along="file", patch=cut)
+    options = {"along": "file", "patch": cut}
     wanted = {"x": hr.array("x", **options), "c": hr.array("c", **options)}
     with hr.Loader(url, 3, wanted, seed=4, output="numpy") as loader:
         for number in range(4):
@@ -495,7 +495,7 @@ def damage(path, member, part):
 def test_a_member_that_is_read_as_a_whole_has_the_checksum_of_the_zip(tmp_path, how):
     rng = np.random.default_rng(0)
     for n in range(3):
-        x = rng.integers(0, 99, (40, 50, 60)).astype("i4")
+        x = rng.integers(0, 60, (40, 50, 60)).astype("i4")
         save = np.savez if how == "stored" else np.savez_compressed
         save(tmp_path / f"case_{n}.npz", x=np.asfortranarray(x) if "fortran" in how else x)
     at = damage(tmp_path / "case_1.npz", "x.npy", 0.9)
@@ -515,7 +515,7 @@ def test_a_member_that_is_read_as_a_whole_has_the_checksum_of_the_zip(tmp_path, 
     else:
         with pytest.raises(hr.DataError, match="CRC-32"):
             crop[1]
-    with pytest.raises(hr.DataError, match="CRC-32" if how != "stored" else "CRC-32|damaged"):
+    with pytest.raises(hr.DataError, match="CRC-32"):
         wanted = {"x": hr.array("x", along="file", patch=(40, 50, 60), foreground="x", share=1)}
         hr.open(str(tmp_path / "case_*.npz"), wanted)[1]
 

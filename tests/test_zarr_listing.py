@@ -15,11 +15,11 @@ zarr = pytest.importorskip("zarr")
 
 SHAPE, CHUNK = (13, 6, 10), (2, 3, 5)
 KEYS = {
-    "2 flat": dict(zarr_format=2, chunk_key_encoding={"name": "v2", "separator": "."}),
-    "2 nested": dict(zarr_format=2, chunk_key_encoding={"name": "v2", "separator": "/"}),
-    "3 nested": dict(zarr_format=3, chunk_key_encoding={"name": "default", "separator": "/"}),
-    "3 flat": dict(zarr_format=3, chunk_key_encoding={"name": "default", "separator": "."}),
-    "3 as 2": dict(zarr_format=3, chunk_key_encoding={"name": "v2", "separator": "."}),
+    "2 flat": {"zarr_format": 2, "chunk_key_encoding": {"name": "v2", "separator": "."}},
+    "2 nested": {"zarr_format": 2, "chunk_key_encoding": {"name": "v2", "separator": "/"}},
+    "3 nested": {"zarr_format": 3, "chunk_key_encoding": {"name": "default", "separator": "/"}},
+    "3 flat": {"zarr_format": 3, "chunk_key_encoding": {"name": "default", "separator": "."}},
+    "3 as 2": {"zarr_format": 3, "chunk_key_encoding": {"name": "v2", "separator": "."}},
 }
 
 
@@ -94,7 +94,7 @@ def test_links_lead_to_chunks_and_loops_are_refused(tmp_path):
     assert np.array_equal(read(url), data())
     (tmp_path / "one").unlink()
     ds = hr.open(url)
-    with pytest.raises(hr.NotFound, match="c/0/0/0"):  # never the fill value
+    with pytest.raises(FileNotFoundError, match="c/0/0/0"):  # never the fill value
         ds[0]
     (url / "c/0/0/0").unlink()
     shutil.rmtree(url / "c/5")
@@ -106,17 +106,16 @@ def test_links_lead_to_chunks_and_loops_are_refused(tmp_path):
 
 
 def test_names_that_are_not_utf8_on_the_way(tmp_path):
-    above = os.path.join(os.fsencode(tmp_path), b"caf\xe9")
-    os.mkdir(above)
-    group = zarr.create_group(str(tmp_path / "g.zarr"))
+    """A group may be called anything; an array of such a name is refused, and its neighbours are read."""
+    group = zarr.create_group(str(tmp_path / "x.zarr"))
     group.create_array("x", shape=SHAPE, chunks=CHUNK, dtype="i4")[:] = data()
-    shutil.copytree(tmp_path / "g.zarr/x", os.path.join(tmp_path, "g.zarr", os.fsdecode(b"y\xff")))
-    moved = os.path.join(os.fsdecode(above), "g.zarr")
-    shutil.move(tmp_path / "g.zarr", moved)
-    ds = hr.open(moved, {"x": hr.array("x")})
+    odd = os.path.join(tmp_path, "g.zarr", os.fsdecode(b"caf\xe9"))
+    shutil.copytree(tmp_path / "x.zarr", odd)
+    shutil.copytree(tmp_path / "x.zarr/x", os.path.join(odd, os.fsdecode(b"y\xff")))
+    ds = hr.open(tmp_path / "g.zarr", {"x": hr.array("x")})
     assert np.array_equal(ds[7]["x"], data()[7])
     with pytest.raises(hr.Unsupported, match="not UTF-8"):
-        hr.open(moved, {"y": hr.array(os.fsdecode(b"y\xff"))})
+        hr.open(tmp_path / "g.zarr", {"y": hr.array(os.fsdecode(b"y\xff"))})
 
 
 @pytest.mark.parametrize("options", [{}, {"shards": (4, 6, 10)}, {"compressors": zarr.codecs.GzipCodec()}], ids=str)

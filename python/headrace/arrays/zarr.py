@@ -229,7 +229,12 @@ def _open_shards(out: Listed, options: dict[str, Any]) -> tuple[list[int], list[
         return None
     per_shard = [o // i for i, o in zip(inner, out.chunk)]
     out.chunk = inner
-    return per_shard, list(grid_of(out.name, out.shape, inner)), options.get("index_location", "end") == "start", "crc32c" in codecs
+    return (
+        per_shard,
+        list(grid_of(out.name, out.shape, inner)),
+        options.get("index_location", "end") == "start",
+        "crc32c" in codecs,
+    )
 
 
 def zarr_attributes(path: str, group: str) -> dict[str, Any]:
