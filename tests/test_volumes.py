@@ -6,6 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import pickle
+import zipfile
 
 import headrace as hr
 import numpy as np
@@ -433,3 +434,105 @@ def test_arrays_in_memory(tmp_path, kind):
         order = np.concatenate([b.indices for b in loader.epoch(0)])
     assert np.array_equal(got[np.argsort(order)], images)
     assert held
+
+
+# -- members of npz: order and checksums ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "u1", "<i2"])
+@pytest.mark.parametrize("shape", [(7, 9, 11), (2, 5, 6, 7), (40, 50), (30,)], ids=str)
+def test_deflated_members_in_fortran_order_are_numpys(tmp_path, shape, dtype):
+    for n in range(3):
+        x = (np.arange(np.prod(shape)) + 17 * n).reshape(shape).astype(dtype)
+        np.savez_compressed(tmp_path / f"case_{n}.npz", x=np.asfortranarray(x), c=x, y=np.asfortranarray(x[..., ::2]))
+    url, cut = str(tmp_path / "case_*.npz"), (4,) * min(3, len(shape))
+    whole = hr.open(url, {"x": hr.array("x", along="file"), "y": hr.array("y", along="file")})
+    for n in range(3):
+        with np.load(tmp_path / f"case_{n}.npz") as f:
+            assert f["x"].flags.f_contiguous
+            assert np.array_equal(whole[n]["x"], f["x"])
+            assert np.array_equal(whole[n]["y"], f["y"])
+    options = {"along": "file", "patch": cut}
+    wanted = {"x": hr.array("x", **options), "c": hr.array("c", **options)}
+    with hr.Loader(url, 3, wanted, seed=4, output="numpy") as loader:
+        for number in range(4):
+            for b in loader.epoch(number):
+                assert np.array_equal(b["x"], b["c"])
+
+
+def test_labels_are_found_in_fortran_order(tmp_path):
+    for order in "CF":
+        (tmp_path / order).mkdir()
+        for n in range(len(SHAPES)):
+            x, y = (np.asarray(a, order=order) for a in volume(n))
+            np.savez_compressed(tmp_path / order / f"case_{n}.npz", x=x, y=y)
+    wanted = fields(foreground="y", share=1)
+    c, f = (epoch(str(tmp_path / order / "*.npz"), wanted, seed=3) for order in "CF")
+    assert c.keys() == f.keys()
+    for key in c:
+        assert np.array_equal(c[key]["x"], f[key]["x"])
+        assert np.array_equal(c[key]["y"], f[key]["y"])
+
+
+def damage(path, member, part):
+    """Changes one element of the member, whose CRC-32 stays as it is; gives the offset of its bytes in the file."""
+    with zipfile.ZipFile(path) as z:
+        info = z.getinfo(member)
+        raw = bytearray(z.read(info))
+        members = {i.filename: (z.read(i), i.compress_type) for i in z.infolist()}
+    raw[int(len(raw) * part)] ^= 0x10
+    right = info.CRC
+    with zipfile.ZipFile(path, "w") as z:
+        for name, (content, how) in members.items():
+            z.writestr(name, bytes(raw) if name == member else content, how)
+        info = z.getinfo(member)
+        info.CRC = right  # of the directory, which is written last
+        at = info.header_offset + 30 + len(member)
+    return at
+
+
+@pytest.mark.parametrize("how", ["stored", "deflated", "deflated fortran"])
+def test_a_member_that_is_read_as_a_whole_has_the_checksum_of_the_zip(tmp_path, how):
+    rng = np.random.default_rng(0)
+    for n in range(3):
+        x = rng.integers(0, 60, (40, 50, 60)).astype("i4")
+        save = np.savez if how == "stored" else np.savez_compressed
+        save(tmp_path / f"case_{n}.npz", x=np.asfortranarray(x) if "fortran" in how else x)
+    at = damage(tmp_path / "case_1.npz", "x.npy", 0.9)
+    ds = hr.open(str(tmp_path / "case_*.npz"), {"x": hr.array("x", along="file")})
+    assert ds[0]["x"].shape == (40, 50, 60)
+    with pytest.raises(hr.DataError, match=r"CRC-32 of member 'x\.npy' is wrong.*copy or write it again") as e:
+        ds[1]
+    assert e.value.file.endswith("case_1.npz")
+    assert e.value.offset == at + (128 if how == "stored" else 0)  # where elements begin, or the member
+    with hr.Loader(ds, 1, bad_samples="replace", shuffle=False, output="numpy") as loader:
+        assert len(list(loader.epoch(0))) == 3
+        assert [q["sample"] for q in loader.quarantine] == [1]
+    patches = {"x": hr.array("x", along="file", patch=(4, 4, 4))}
+    crop = hr.open(str(tmp_path / "case_*.npz"), patches)
+    if how == "stored":  # a part is read, and nothing says what it should be
+        assert crop[1]["x"].shape == (4, 4, 4)
+    else:
+        with pytest.raises(hr.DataError, match="CRC-32"):
+            crop[1]
+    with pytest.raises(hr.DataError, match="CRC-32"):
+        wanted = {"x": hr.array("x", along="file", patch=(40, 50, 60), foreground="x", share=1)}
+        hr.open(str(tmp_path / "case_*.npz"), wanted)[1]
+
+
+def test_a_small_damaged_member_is_found_when_it_is_opened(tmp_path):
+    np.savez(tmp_path / "case_0.npz", x=np.arange(100))
+    damage(tmp_path / "case_0.npz", "x.npy", 0.9)
+    with pytest.raises(hr.DataError, match=r"case_0\.npz, offset 0: member 'x\.npy' is damaged.*write the file again"):
+        hr.open(str(tmp_path / "case_*.npz"), {"x": hr.array("x", along="file")})
+
+
+def test_big_members_of_many_files_keep_their_own_checksums(tmp_path):
+    """Deflated bytes of files that lie at the same offset."""
+    for n in range(20):
+        np.savez_compressed(tmp_path / f"case_{n:02}.npz", x=np.full((30, 30, 30), n, "f4"), y=np.full((30, 30, 30), -n, "f4"))
+    with hr.Loader(str(tmp_path / "*.npz"), 4, fields(), seed=1, output="numpy") as loader:
+        for b in loader.epoch(0):
+            for x, y, key in zip(b["x"], b["y"], b["k"]):
+                assert (x == int(key[-2:])).all()
+                assert (y == -int(key[-2:])).all()

@@ -94,6 +94,10 @@ std::shared_ptr<Array> array_of(nb::handle d) {
   out->offset = get<double>(d, "offset");
   out->missing = get<std::optional<double>>(d, "missing");
   if (has(d, "record")) out->record = record_of(d["record"]);
+  if (has(d, "crc")) {
+    const auto [before, all] = nb::cast<std::pair<uint32_t, uint32_t>>(d["crc"]);
+    out->sum = MemberSum{before, all};
+  }
   if (has(d, "literal")) out->literal = bytes_of(d, "literal");
   if (has(d, "text_end")) out->text_end = text_end_of(get<std::string>(d, "text_end"));
   return out;
@@ -168,6 +172,31 @@ ArrayField field_of(nb::handle d) {
   return out;
 }
 
+// Names of files need not be UTF-8.
+std::vector<std::string> files_of(nb::handle list) {
+  std::vector<std::string> out;
+  for (nb::handle name : list) {
+    const auto bytes = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(name.ptr()));
+    if (!bytes.is_valid()) throw nb::python_error();
+    out.emplace_back(bytes.c_str(), bytes.size());
+  }
+  return out;
+}
+
+using Sizes = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// What is known of an array's files.
+void read_sizes(nb::handle array, ArrayDescription& out) {
+  if (!has(array, "file_bytes")) return;
+  const auto sizes = get<Sizes>(array, "file_bytes");
+  const auto first = get<size_t>(array, "first_file");
+  out.file_bytes.resize(out.files.size(), kWholeFile);
+  if (first > out.files.size() || sizes.size() > out.files.size() - first)
+    check(internal("sizes of files that are not listed"));
+  std::copy(sizes.data(), sizes.data() + sizes.size(),
+            out.file_bytes.begin() + static_cast<std::ptrdiff_t>(first));
+}
+
 // Rows of (position, corner of the patch).
 using Starts = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
@@ -182,10 +211,11 @@ void read_starts(const Starts& rows, ArraySamples& out) {
 
 ArrayDescription description_of(nb::handle d, const Store& store) {
   ArrayDescription out;
-  out.files = get<std::vector<std::string>>(d, "files");
+  out.files = files_of(d["files"]);
   std::vector<std::shared_ptr<const Array>> arrays;
   for (nb::handle a : d["arrays"]) {
     const std::shared_ptr<Array> array = array_of(a);
+    read_sizes(a, out);
     if (has(a, "values")) array->values = values_of(a["values"], out.files, store);
     arrays.push_back(array);
   }

@@ -66,7 +66,7 @@ Extents chunk_strides(const Array& array) {
   if (array.record.bytes == 0) return dense_strides(array.chunk, item, array.fortran);
   const size_t outer = array.chunk.size() - array.record.axes;
   Extents strides = dense_strides(std::span(array.chunk).first(outer), array.record.bytes);
-  const Extents inner = dense_strides(std::span(array.chunk).subspan(outer), item);
+  const Extents inner = dense_strides(std::span(array.chunk).subspan(outer), item, array.fortran);
   strides.insert(strides.end(), inner.begin(), inner.end());
   return strides;
 }

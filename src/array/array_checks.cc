@@ -59,7 +59,9 @@ bool fits_records(const Array& array) {
   const RecordPlace& record = array.record;
   if (record.bytes == 0) return true;
   const size_t rank = array.shape.size();
-  if (array.fortran || record.axes > rank || record.offset > record.bytes) return false;
+  // In Fortran order there is one record, which holds all.
+  if (record.axes > rank || (array.fortran && record.axes != rank)) return false;
+  if (record.offset > record.bytes) return false;
   uint64_t inner = size_of(array.dtype);
   uint64_t all = record.bytes;
   for (size_t a = 0; a < rank; ++a) {

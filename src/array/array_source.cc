@@ -11,6 +11,7 @@
 #include "array/array_boxes.h"
 #include "array/flat_values.h"
 #include "array/lonely.h"
+#include "array/member_sum.h"
 #include "array/stretches.h"
 #include "array/unpack.h"
 #include "index/part.h"
@@ -128,7 +129,9 @@ class ArraySource final : public Source {
     if (unit.opening == 0 || unit.opening > chains_.size())
       return internal("no such chain of filters");
     const Chain& chain = chains_[unit.opening - 1];
-    return undo_filters(chain.filters, chain.skipped, stored, unit.decoded_bytes, decoded);
+    HEADRACE_TRY(undo_filters(chain.filters, chain.skipped, stored, unit.decoded_bytes, decoded));
+    const auto summed = summed_.find({unit.file, unit.offset});
+    return summed == summed_.end() ? Status() : check_sum(*summed->second, decoded.bytes());
   }
 
   const Store& store() const override { return *store_; }
@@ -218,7 +221,7 @@ class ArraySource final : public Source {
         status = open_box(box, piece, to, item, then);
       else if (piece.bytes.size() < box.first_byte + box.span_bytes)
         status = corrupt("a chunk is shorter than its shape says");
-      else
+      else if (status = check_plain(box, piece.bytes); status.ok())
         copy_box({piece.bytes.data() + box.first_byte, box.strides}, to, box.size, item);
     });
     return status;
@@ -231,6 +234,14 @@ class ArraySource final : public Source {
       visit({&array_at(d_, field.variables[v], at), 0, static_cast<size_t>(elements_in(shape))});
     else
       visit_stretches(d_.variables[field.variables[v]], at + field.from, shape, visit);
+  }
+
+  // A stored member that was read as a whole.
+  Status check_plain(const ArrayBox& box, Bytes bytes) const {
+    if (!box.array->sum || box.is_missing || !box.array->filters.empty()) return {};
+    if (box.stored != box.place->stored) return {};
+    const Status s = check_sum(*box.array, bytes.first(box.stored));
+    return s.ok() ? s : s.at(box.offset).in_file(d_.files[box.place->file]);
   }
 
   // Opens what the box takes of its chunk: in its place where it lies there as in the chunk.
@@ -304,13 +315,16 @@ class ArraySource final : public Source {
     for (const Variable& variable : d_.variables)
       for (const auto& array : variable.segments) {
         if (array->filters.empty()) continue;
+        if (array->sum && array->places.size() == 1)
+          summed_[{array->places[0].file, array->places[0].offset}] = array.get();
         note({array->filters, 0});
         for (const ChunkPlace& place : array->places)
           if (place.skipped != 0) note({array->filters, place.skipped});
       }
   }
 
-  // Of files that hold more than a chunk: small files that are one are too many to ask for.
+  // Those that are known, and those of files that hold more than a chunk: small files that are one
+  // are too many to ask for.
   std::vector<uint64_t> sizes_of_files() const {
     std::vector<bool> is_wanted(d_.files.size(), false);
     for (const Variable& variable : d_.variables)
@@ -320,6 +334,10 @@ class ArraySource final : public Source {
     std::map<std::string, uint64_t> known;
     std::vector<uint64_t> out(d_.files.size(), 0);
     for (size_t f = 0; f < out.size(); ++f) {
+      if (f < d_.file_bytes.size() && d_.file_bytes[f] != kWholeFile) {
+        out[f] = d_.file_bytes[f];
+        continue;
+      }
       if (!is_wanted[f]) continue;
       const auto [it, is_new] = known.emplace(d_.files[f], 0);
       if (is_new) {
@@ -374,7 +392,8 @@ class ArraySource final : public Source {
   std::vector<Chain> chains_;
   std::vector<bool> unpacks_;     // of each field
   std::vector<bool> lies_ready_;  // of each field: its elements are neither turned nor unpacked
-  std::vector<bool> is_alone_;    // of each variable: its chunks are opened where they are used
+  std::map<std::pair<uint32_t, uint64_t>, const Array*> summed_;  // by file and offset of the chunk
+  std::vector<bool> is_alone_;  // of each variable: its chunks are opened where they are used
 };
 
 }  // namespace

@@ -40,6 +40,12 @@ struct RecordPlace {
   uint32_t axes = 0;    // the last axes, which lie within a record
 };
 
+// The CRC-32 of a member of a zip, of which the only chunk is the end, or all of it once opened.
+struct MemberSum {
+  uint32_t before = 0;  // of the member's bytes that come before the chunk
+  uint32_t all = 0;
+};
+
 // How a text of fixed length ends, where it is shorter.
 enum class TextEnd : uint8_t { kNone, kFirstNul, kNuls, kBlanks };
 
@@ -61,6 +67,7 @@ struct Array {
   double offset = -0.0;  // adds nothing, not even to -0
   std::optional<double> missing;
   RecordPlace record;
+  std::optional<MemberSum> sum;    // verified where all of the chunk is read
   std::vector<std::byte> literal;  // not empty: the only chunk, and no place is looked at
   TextEnd text_end = TextEnd::kNone;
   // Set: an element is a value of variable length, of elements of `dtype`; there are no chunks.
@@ -115,6 +122,8 @@ struct ArraySamples {
 struct ArrayDescription {
   std::vector<Variable> variables;
   std::vector<std::string> files;
+  // Their sizes, as far as whoever found them knows: kWholeFile where not, or empty.
+  std::vector<uint64_t> file_bytes = {};
   std::vector<ArrayField> fields;
   ArraySamples samples;
 };

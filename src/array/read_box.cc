@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array/read_box.h"
 
+#include "array/member_sum.h"
+
 namespace headrace {
 
 Status read_box(const ArrayBox& box, const std::vector<std::string>& files, const Store& store,
@@ -24,6 +26,8 @@ Status read_box(const ArrayBox& box, const std::vector<std::string>& files, cons
         return s.with(box.array->name).at(box.offset).in_file(path);
       bytes = opened.bytes();
     }
+    if (box.array->sum && box.stored == box.place->stored)
+      if (Status s = check_sum(*box.array, bytes); !s.ok()) return s.at(box.offset).in_file(path);
   }
   if (bytes.size() < box.first_byte || bytes.size() - box.first_byte < box.span_bytes)
     return corrupt("a chunk is shorter than its shape says").at(box.offset).in_file(path);

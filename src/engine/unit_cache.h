@@ -35,7 +35,7 @@ struct SharedUnit {
   Bytes bytes() const { return unit.opening == 0 ? stored.bytes() : opened.bytes(); }
   // What bytes() will come to, as far as the index knows.
   uint64_t expected_bytes() const {
-    return unit.stored_bytes == kWholeFile ? kNominalFileBytes : unit.decoded_bytes;
+    return unit.decoded_bytes == kWholeFile ? kNominalFileBytes : unit.decoded_bytes;
   }
 };
 

@@ -195,6 +195,7 @@ extern constinit const Format pickle_format{
     .takes_folders = true,
     .takes_parts = true,
     .holds_gaps = false,
+    .guards_lengths = false,
     .sniff = sniff,
     .claim = claim,
     .index = index,

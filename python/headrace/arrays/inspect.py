@@ -22,8 +22,12 @@ def _stored_bytes(stored: Stored) -> int:
         return 0
     sizes = stored.places[:, 3]
     whole = sizes == np.uint64(WHOLE_FILE)
-    files = {stored.files[int(n)] for n in stored.places[whole][:, 0]}
-    return int(sizes[~whole].sum()) + sum(os.path.getsize(f) for f in files)
+    if not whole.any():
+        return int(sizes.sum())
+    numbers = np.unique(stored.places[whole][:, 0])
+    if stored.file_bytes is not None:
+        return int(sizes[~whole].sum()) + int(stored.file_bytes[numbers].sum())
+    return int(sizes[~whole].sum()) + sum(os.path.getsize(stored.files[int(n)]) for n in numbers)
 
 
 def _about(stored: Stored) -> dict[str, Any]:

@@ -41,6 +41,10 @@ class Stored:
     #: Rows of (file, filters left out, offset, stored bytes); 0 bytes where the chunk is not there.
     places: Any = None
     files: list[str] = field(default_factory=list)
+    #: The size of each of ``files``, where whoever found them knows it.
+    file_bytes: Any = None
+    #: CRC-32 of the only chunk, opened: (that of what lies before it, that of both). Checked where all of it is read.
+    crc: tuple[int, int] | None = None
     #: How numbers are packed; of one that is not packed these count where another file of the variable is.
     scale: float = 1.0
     offset: float = -0.0  # adds nothing, not even to -0
@@ -74,6 +78,10 @@ class Stored:
             k: getattr(self, k)
             for k in ("name", "dtype", "big_endian", "fortran", "fill", "filters", "packed", "scale", "offset")
         }
+        if self.file_bytes is not None:
+            out.update(first_file=first_file, file_bytes=self.file_bytes)
+        if self.crc is not None:
+            out["crc"] = self.crc
         if self.record or self.literal or self.text_end:
             out.update(record=self.record, literal=self.literal or None, text_end=self.text_end)
         if self.values is not None:
@@ -123,6 +131,33 @@ def unpacked_alike(segments: Sequence[Stored]) -> list[Stored]:
     if not any(s.packed for s in segments):
         return list(segments)
     return [s if s.packed else replace(s, packed=True) for s in segments]
+
+
+class Listed(Stored):
+    """One whose chunks are looked for when somebody asks where they lie: a store has many arrays, a data set takes some."""
+
+    #: Gives ``places``, ``files`` and ``file_bytes``.
+    finder: Callable[[], tuple[Any, list[str], Any]] | None = None
+
+    def _find(self) -> None:
+        if self.finder is not None:
+            found, self.finder = self.finder, None
+            self.places, self.files, self.file_bytes = found()
+
+
+def _when_asked(name: str) -> Any:
+    def get(self: Listed) -> Any:
+        self._find()
+        return self.__dict__[name]
+
+    def set(self: Listed, value: Any) -> None:
+        self.__dict__[name] = value
+
+    return property(get, set)
+
+
+for _name in ("places", "files", "file_bytes"):
+    setattr(Listed, _name, _when_asked(_name))
 
 
 def held_if_small(stored: Stored, along: int | None) -> Stored:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import struct
 import zipfile
+import zlib
 from typing import Any
 
 from .. import _core
@@ -35,11 +36,14 @@ def _array(path: str, file: Any, z: zipfile.ZipFile, info: zipfile.ZipInfo, size
         raise DataError(f"{path}: '{name}' says {info.file_size} bytes, which {info.compress_size} cannot become")
     try:
         with z.open(info) as member:
-            d = _core.npy_member(path, member.read(_HEAD), info.file_size)
+            head = member.read(_HEAD)
+            d = _core.npy_member(path, head, info.file_size)
     except Unsupported as e:
         return Stored(name, (), why=str(e))
-    except zipfile.zlib.error as e:  # type: ignore[attr-defined]
-        raise DataError(f"{path}: '{name}' is damaged: {e}") from None
+    except (zlib.error, zipfile.BadZipFile, EOFError) as e:
+        raise DataError(
+            f"{path}, offset {info.header_offset}: member '{info.filename}' is damaged: {e}; copy or write the file again"
+        ) from None
     begin = _begin(path, file, info, size)
     shape = tuple(d["shape"])
     out = Stored(name, tuple(f"axis{i}" for i in range(len(shape))), shape, tuple(max(1, s) for s in shape), d["dtype"])
@@ -48,13 +52,13 @@ def _array(path: str, file: Any, z: zipfile.ZipFile, info: zipfile.ZipInfo, size
         out.places = no_places(0)
     elif info.compress_type == zipfile.ZIP_STORED:
         out.places = one_place(begin + d["data"], d["bytes"])
+        if d["data"] + d["bytes"] == info.file_size:  # else what lies behind the elements is in the sum, and not read
+            out.crc = (zlib.crc32(head[: d["data"]]), info.CRC)
     else:  # one record that holds the header and all elements
         out.filters = [("deflate", 0)]
         out.record = (info.file_size, d["data"], len(shape))
         out.places = one_place(begin, info.compress_size)
-        if out.fortran and len(shape) > 1:
-            out.why = "it is deflated and in Fortran order; np.savez_compressed of np.ascontiguousarray(a) makes it readable"
-        out.fortran = False
+        out.crc = (0, info.CRC)
     return out
 
 

@@ -6,7 +6,9 @@ The attribute ``offsets`` of NAME names the other array, ``kind`` says what the 
 
 from __future__ import annotations
 
-from .model import Stored
+import numpy as np
+
+from .model import Listed, Stored, no_places
 
 _TEXT = ("text", "json")
 _NUMBERS = ("array", "tokens")
@@ -29,9 +31,9 @@ def _fits(flat: Stored, offsets: Stored | None) -> bool:
 def _joined(flat: Stored, offsets: Stored) -> Stored:
     kind = flat.attributes["kind"]
     count = offsets.shape[0] - 1
-    out = Stored(flat.name, offsets.dims, (count,), (max(1, count),), flat.dtype, places=flat.places[:0])
+    out = Listed(flat.name, offsets.dims, (count,), (max(1, count),), flat.dtype)
     out.kind = "text" if kind in _TEXT else "array" if kind in _NUMBERS else "bytes"
-    out.files = flat.files + offsets.files
+    out.finder = lambda: (no_places(0), flat.files + offsets.files, np.concatenate([flat.file_bytes, offsets.file_bytes]))
     out.values = {"flat": flat, "offsets": offsets}
     if flat.filters:
         out.why = "its values lie in compressed chunks, which are not read; write them without compression"

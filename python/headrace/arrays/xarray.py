@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -232,7 +233,8 @@ class XarrayCube(Cube):
         stored = arrays.get(backed.name) or (next(iter(arrays.values())) if len(arrays) == 1 else None)
         if stored is None:
             raise UsageError(f"{backed.path} has no variable '{backed.name}', which xarray finds there; it has {listed(arrays)}")
-        out = replace(stored, name=name, dims=dims)
+        out = copy(stored)  # and no replace(), which would look for the chunks of all variables
+        out.name, out.dims = name, dims
         if out.why:
             return out
         values = (backed.scale, backed.offset, backed.missing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zarr, versions 2 and 3, in local folders: the metadata are parsed here, chunks are files of their own."""
+"""Zarr, versions 2 and 3, in local folders: the metadata are parsed here; the engine finds the chunks, which are files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import base64
 import json
 import os
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError, Unsupported
-from .model import WHOLE_FILE, Stored, choose_group, grid_of, is_big, no_places, number_type, plain_attributes
+from .model import Listed, Stored, choose_group, grid_of, is_big, number_type, plain_attributes
 from .values import join_values
 
 _PLAIN = {"zlib": "zlib", "gzip": "gzip", "lz4": "lz4", "zstd": "zstd", "blosc": "blosc", "crc32c": "crc32c"}
@@ -45,13 +46,26 @@ def zarr_arrays(path: str, group: str) -> list[Stored]:
         only.name = "data"  # the folder's name says nothing of it
         return [only]
     groups: dict[str, list[str]] = {}
-    for folder, below, _ in os.walk(path):
-        if folder != path and _is_array(folder):
-            above = os.path.relpath(os.path.dirname(folder), path)
-            groups.setdefault("" if above == "." else above, []).append(folder)
-            below.clear()  # chunks
-        below.sort()
+    for folder in _array_folders(path):
+        above = os.path.relpath(os.path.dirname(folder), path)
+        groups.setdefault("" if above == "." else above, []).append(folder)
     return join_values([_array(folder) for folder in groups[choose_group(path, group, groups)]])
+
+
+def _array_folders(path: str) -> Iterator[str]:
+    """Those below the folder, in the order of their names. They are not listed themselves: they may have a million chunks."""
+    left = [path]
+    while left:
+        folder = left.pop()
+        if folder != path and _is_array(folder):
+            yield folder
+            continue
+        try:
+            with os.scandir(folder) as entries:
+                below = sorted(e.path for e in entries if e.is_dir(follow_symlinks=False))
+        except OSError:  # lost+found and the like: who misses an array is told which there are
+            continue
+        left += reversed(below)
 
 
 def _is_array(folder: str) -> bool:
@@ -65,10 +79,14 @@ def _array(folder: str) -> Stored:
     try:
         second = _json(os.path.join(folder, ".zarray"))
         if second is not None:
-            return _version2(folder, second, _json(os.path.join(folder, ".zattrs")) or {})
-        return _version3(folder, _json(os.path.join(folder, "zarr.json")))
+            out = _version2(folder, second, _json(os.path.join(folder, ".zattrs")) or {})
+        else:
+            out = _version3(folder, _json(os.path.join(folder, "zarr.json")))
     except (KeyError, TypeError, ValueError, AttributeError, struct.error) as e:
         raise DataError(f"the metadata of {folder} are not as Zarr has them: {type(e).__name__}: {e}") from None
+    if not out.name.isprintable() and any("\udc80" <= c <= "\udcff" for c in out.name):
+        out.why = "the name of its folder is not UTF-8"
+    return out
 
 
 def _fill(value: Any, dtype: Any) -> bytes:
@@ -102,7 +120,7 @@ def _step(folder: str, codec: dict[str, Any], dtype: Any) -> tuple[str, int]:
 def _version2(folder: str, meta: dict[str, Any], attributes: dict[str, Any]) -> Stored:
     name, shape, chunk = os.path.basename(folder), tuple(meta["shape"]), tuple(meta["chunks"])
     dims = attributes.get("_ARRAY_DIMENSIONS") or [f"axis{i}" for i in range(len(shape))]
-    out = Stored(name, tuple(dims), shape, chunk)
+    out = Listed(name, tuple(dims), shape, chunk)
     dtype = np.dtype(meta["dtype"]) if isinstance(meta["dtype"], str) else np.dtype("V1")
     out.dtype, out.big_endian, out.fortran = number_type(dtype), is_big(dtype), meta.get("order") == "F"
     if not out.dtype:
@@ -115,7 +133,7 @@ def _version2(folder: str, meta: dict[str, Any], attributes: dict[str, Any]) -> 
         out.why = str(e)
         return out
     separator = meta.get("dimension_separator", ".")
-    _chunk_files(folder, out, lambda at: separator.join(map(str, at)) or "0")
+    _find_later(folder, out, "", separator)
     fill = meta.get("fill_value")
     # xarray keeps a missing value as the fill value alone; 0 in floats is what zarr-python writes where nobody said anything.
     if {"scale_factor", "add_offset"} & set(attributes) or ("_ARRAY_DIMENSIONS" in attributes and fill != 0):
@@ -132,7 +150,7 @@ def _version3(folder: str, meta: dict[str, Any]) -> Stored:
     dims = meta.get("dimension_names") or [None] * len(shape)
     attributes = meta.get("attributes") or {}
     dims = attributes.get("_ARRAY_DIMENSIONS", dims)
-    out = Stored(name, tuple(d or f"axis{i}" for i, d in enumerate(dims)), shape, chunk)
+    out = Listed(name, tuple(d or f"axis{i}" for i, d in enumerate(dims)), shape, chunk)
     if not isinstance(meta["data_type"], str):
         out.why = f"its type is {meta['data_type']}; numbers are wanted"
         return out
@@ -146,16 +164,14 @@ def _version3(folder: str, meta: dict[str, Any]) -> Stored:
         return out
     encoding = meta["chunk_key_encoding"]
     separator = (encoding.get("configuration") or {}).get("separator", "/" if encoding["name"] == "default" else ".")
-    lead = ["c"] if encoding["name"] == "default" else []
+    lead = "c" if encoding["name"] == "default" else ""
     try:
         shard = _codecs3(folder, out, meta["codecs"], dtype)
     except Unsupported as e:
         out.why = str(e)
         return out
     out.fill = _fill(meta.get("fill_value"), dtype.newbyteorder(">" if out.big_endian else "<"))
-    _chunk_files(folder, out, lambda at: separator.join([*lead, *map(str, at)]) or "0")
-    if shard:
-        _open_shards(out, shard)
+    _find_later(folder, out, lead, separator, shard)
     out.unpack_by(_missing3(attributes))
     return out
 
@@ -191,22 +207,18 @@ def _codecs3(folder: str, out: Stored, codecs: list[dict[str, Any]], dtype: Any)
     return None
 
 
-def _chunk_files(folder: str, out: Stored, key: Any) -> None:
-    """Every file below the folder that is a chunk of the grid."""
+def _find_later(folder: str, out: Listed, lead: str, separator: str, shard: dict[str, Any] | None = None) -> None:
+    """Sets what finds the files that are chunks of the grid, or shards of them."""
+    from .. import _core
+
+    if separator not in (".", "/"):
+        raise ValueError(f"the parts of chunk keys are joined by {separator!r}; '.' and '/' are known")
     grid = grid_of(out.name, out.shape, out.chunk)
-    there: set[str] = set()
-    for inside, _, files in os.walk(folder):
-        prefix = os.path.relpath(inside, folder)
-        there.update(f if prefix == "." else f"{prefix}/{f}" for f in files)
-    out.places = no_places(int(np.prod(grid, dtype=np.int64)))
-    for number, at in enumerate(np.ndindex(*grid)):
-        name = key(at)
-        if name in there:
-            out.places[number] = (len(out.files), 0, 0, WHOLE_FILE)
-            out.files.append(os.path.join(folder, name))
+    form = _open_shards(out, shard) if shard else None
+    out.finder = lambda: _core.zarr_chunks(os.fsencode(folder), list(grid), lead, separator, form)
 
 
-def _open_shards(out: Stored, options: dict[str, Any]) -> None:
+def _open_shards(out: Listed, options: dict[str, Any]) -> tuple[list[int], list[int], bool, bool] | None:
     """Chunks within shards: each shard's index says where they lie."""
     inner = tuple(options["chunk_shape"])
     if len(inner) != len(out.shape) or any(i < 1 or o % i for i, o in zip(inner, out.chunk)):
@@ -214,42 +226,15 @@ def _open_shards(out: Stored, options: dict[str, Any]) -> None:
     codecs = [c["name"] for c in options.get("index_codecs", [])]
     if codecs not in (["bytes", "crc32c"], ["bytes"]):
         out.why = f"the index of its shards is stored as {codecs}, which is not read"
-        return
-    per_shard = tuple(o // i for i, o in zip(inner, out.chunk))
-    outer, grid = grid_of(out.name, out.shape, out.chunk), grid_of(out.name, out.shape, inner)
-    places = no_places(int(np.prod(grid, dtype=np.int64)))
-    in_grid = places.reshape(*grid, 4)
-    for number, shard in enumerate(np.ndindex(*outer)):
-        file, _, _, there = (int(v) for v in out.places[number])
-        if not there:
-            continue
-        table = _shard_index(out.files[file], int(np.prod(per_shard)), options.get("index_location", "end"), "crc32c" in codecs)
-        rows = np.zeros((len(table), 4), np.uint64)
-        present = table[:, 0] != np.uint64(WHOLE_FILE)
-        rows[present] = np.column_stack([np.full(len(table), file, np.uint64), np.zeros(len(table), np.uint64), table])[present]
-        begin = [s * p for s, p in zip(shard, per_shard)]
-        inside = [min(p, g - b) for p, g, b in zip(per_shard, grid, begin)]  # the last shards go over the end
-        part = rows.reshape(*per_shard, 4)[tuple(slice(0, n) for n in inside)]
-        in_grid[tuple(slice(b, b + n) for b, n in zip(begin, inside))] = part
-    out.chunk, out.places = inner, places
-
-
-def _shard_index(path: str, chunks: int, location: str, checked: bool) -> Any:
-    from .. import _core
-
-    size, total = 16 * chunks + 4 * checked, os.path.getsize(path)
-    if size > total:
-        raise DataError(f"{path} is shorter than the index of a shard")
-    with open(path, "rb") as f:
-        f.seek(0 if location == "start" else total - size)
-        data = f.read(size)
-    if checked and struct.unpack("<I", data[-4:])[0] != _core.crc32c(data[:-4]):
-        raise DataError(f"the checksum of the shard's index is wrong: {path}")
-    rows = np.frombuffer(data, "<u8", 2 * chunks, 0).reshape(-1, 2).astype(np.uint64)
-    offsets, sizes = rows[rows[:, 0] != np.uint64(WHOLE_FILE)].T
-    if np.any(offsets > total) or np.any(sizes > np.uint64(total) - np.minimum(offsets, np.uint64(total))):
-        raise DataError(f"the shard's index points past the end of {path}")
-    return rows
+        return None
+    per_shard = [o // i for i, o in zip(inner, out.chunk)]
+    out.chunk = inner
+    return (
+        per_shard,
+        list(grid_of(out.name, out.shape, inner)),
+        options.get("index_location", "end") == "start",
+        "crc32c" in codecs,
+    )
 
 
 def zarr_attributes(path: str, group: str) -> dict[str, Any]:
