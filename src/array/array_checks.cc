@@ -218,10 +218,12 @@ Status check_field(const ArrayDescription& d, const ArrayField& field) {
     const Array& array = *variable.segments[0];
     if (array.shape != like.shape || array.dtype != like.dtype || variable.along != lead.along ||
         array.packed != like.packed || array.big_endian != like.big_endian)
-      return invalid(
-          fmt::format("'{}' is {}[{}], '{}' is {}[{}]: variables of one field must be alike",
-                      lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","), variable.name,
-                      dtype_name(array.dtype), fmt::join(array.shape, ",")));
+      return invalid(fmt::format(
+          "'{}' is stored as {}[{}]{}, '{}' as {}[{}]{}: variables of one field must be "
+          "alike; make a field of each",
+          lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","),
+          like.packed ? " (packed)" : "", variable.name, dtype_name(array.dtype),
+          fmt::join(array.shape, ","), array.packed ? " (packed)" : ""));
   }
   if (like.values != nullptr) return check_value_field(lead, field);
   if (field.kind == Kind::kText && (like.text_end == TextEnd::kNone || like.shape.size() > 2))

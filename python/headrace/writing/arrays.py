@@ -158,8 +158,8 @@ class ArrayPacking:
         segments = self.cube.segments(name, self.along) if self.along in self.cube.variable(name).dims else []
         for (path, _), other in zip(self.cube.paths, segments):
             for word in ("units", "calendar"):
-                a, b = segments[0].attributes.get(word), other.attributes.get(word)
-                if str(a) != str(b):
+                a, b = (plain_json(s.attributes.get(word)) for s in (segments[0], other))
+                if a != b:
                     raise UsageError(
                         f"'{name}' has the {word} {a!r} in {self.cube.where} and {b!r} in {path}: one array cannot hold both; "
                         f"pack with --drop {name}"
