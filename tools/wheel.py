@@ -13,6 +13,7 @@ these libraries are hidden (a mount namespace; root): first with NumPy alone, th
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -81,6 +82,9 @@ def add_licences(wheel: pathlib.Path, work: pathlib.Path, tools: pathlib.Path) -
     for package, text in texts.items():
         shutil.copyfile(text, place / "licenses" / f"{package}.txt")
     shutil.copyfile(ROOT / "LICENSE", place / "licenses" / "LICENSE")
+    for file in importlib.metadata.files("nanobind") or ():  # compiled in
+        if file.name == "LICENSE" and "dist-info" in str(file):
+            shutil.copyfile(str(file.locate()), place / "licenses" / "nanobind.txt")
     call(tools / "bin/wheel", "pack", "-d", wheel.parent, folder)
     print(f"licences: {', '.join(texts)}")
 

@@ -116,7 +116,8 @@ def main(folder: pathlib.Path) -> None:
     check_libraries()
     command = pathlib.Path(sys.executable).parent / "headrace"
     subprocess.run([command, "inspect", folder / "cube.zarr"], check=True, stdout=subprocess.DEVNULL)
-    print("read tar, Arrow, LMDB, Zarr, npz; packed one into another")
+    more = "".join(f", {what}" for p, what in (("h5py", "HDF5"), ("pyarrow", "Parquet")) if importlib.util.find_spec(p))
+    print(f"read tar (JPEG, PNG, WebP), Arrow, LMDB, Zarr, npz{more}; packed one into another")
 
 
 if __name__ == "__main__":
