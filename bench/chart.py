@@ -83,7 +83,7 @@ def draw(run: dict[str, Any]) -> str:
             out.append(f'<text class="label{bold}" x="{x + length + 6:.1f}" y="{y + 13}">{rate:,.0f}</text>')
     out.append(f'<text class="note" x="12" y="{bottom + 26}">{escape(note)}</text>')
     out.append(
-        f'<text class="note" x="12" y="{bottom + 44}">bare loop: the kernels alone, from memory. '
+        f'<text class="note" x="12" y="{bottom + 44}">bare loop: the kernels alone, from memory; or from a file in memory, as a loader reads. '
         "Striped: not the antialiased bilinear filter, other pixels for less work.</text>"
     )
     out.append("</svg>")

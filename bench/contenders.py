@@ -31,6 +31,7 @@ class Contender:
 def _ours(threads: int) -> list[Contender]:
     return [
         Contender("bare loop", "bare_loop", (threads,), options={"decode": "crop"}),
+        Contender("bare loop that reads", "bare_loop", (threads,), options={"decode": "crop", "read": 1}),
         Contender("bare loop, full decode", "bare_loop", (threads,), options={"decode": "full"}),
         Contender("headrace tar", "headrace", (threads,), options={"source": "tar"}),
         Contender("headrace folder", "headrace", (threads,), options={"source": "folder"}),
@@ -46,7 +47,7 @@ def _dataloaders() -> list[Contender]:
 
 def base() -> list[Contender]:
     """headrace, its limit, and what most people use."""
-    single = [c for c in _ours(1) if c.name in ("bare loop", "headrace tar")] if CORES > 1 else []
+    single = [c for c in _ours(1) if c.name in ("bare loop", "bare loop that reads", "headrace tar")] if CORES > 1 else []
     return [*single, *_ours(CORES), *_dataloaders()]
 
 

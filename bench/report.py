@@ -106,10 +106,11 @@ def ratios(rows: list[Row]) -> Table:
 
     for row in ours:
         n = row.workers
-        add(f"headrace tar / bare loop, {n}", row, [r for r in rows if r.contender.name == "bare loop" and r.workers == n])
-    loop = [r for r in rows if r.contender.name.startswith("bare loop") and r.contender.workers == (CORES,)]
-    if len(loop) == 2:
-        add("bare loop: crop decode / full decode", loop[0], loop[1:])
+        for bare in ("bare loop", "bare loop that reads"):
+            add(f"headrace tar / {bare}, {n}", row, [r for r in rows if r.contender.name == bare and r.workers == n])
+    loops = {r.contender.name: r for r in rows if r.contender.workers == (CORES,)}
+    if {"bare loop", "bare loop, full decode"} <= loops.keys():
+        add("bare loop: crop decode / full decode", loops["bare loop"], [loops["bare loop, full decode"]])
     mine = ours[-1] if ours else None
     for row in rows:
         if row.contender.script == "dataloader":

@@ -106,11 +106,48 @@ def heap_seeds():
     return out
 
 
+def lz4_block(data):
+    """Literals alone: what no fuzzer needs help with is the rest."""
+    length = (
+        b"\xf0" + b"\xff" * ((len(data) - 15) // 255) + bytes([(len(data) - 15) % 255])
+        if len(data) >= 15
+        else bytes([len(data) << 4])
+    )
+    return length + data
+
+
+def chunk_seeds():
+    """Chunks of 4-byte numbers: a Blosc frame of two blocks and a rest, split and not, and bare ones."""
+    block, item = 2048, 4
+    planes = [bytes(block // item), bytes(range(256)) * 2, b"\1\2" * 256, b"\x41" * 512]
+    streams = [
+        b"\x1f\0\1\0\xff" + bytes([512 - 1 - 5 - 4 - 15 - 255]) + b"\x50" + bytes(5),
+        planes[1],
+        lz4_block(planes[2]),
+        planes[3],
+    ]
+    split = b"".join(struct.pack("<I", len(s)) + s for s in streams)
+    rest = lz4_block(bytes(100))
+    rest = struct.pack("<I", len(rest)) + rest
+    out = {}
+    for flags, body in ((0x21, split), (0x31, struct.pack("<I", block) + b"".join(planes)), (0x20, split)):
+        starts = [16 + 12, 16 + 12 + len(body), 16 + 12 + 2 * len(body)]
+        whole = struct.pack("<3I", *starts) + 2 * body + rest
+        head = struct.pack("<BBBBIII", 2, 1, flags, item, 2 * block + 100, block, 16 + len(whole))
+        out[f"blosc-{flags}"] = b"\7\4\0\0" + head + whole
+    data = bytes(range(64)) * 8
+    out["zlib"] = b"\0\4\x40\0" + zlib.compress(data)
+    out["lz4"] = b"\3\4\x40\0" + struct.pack("<I", 512) + lz4_block(data)
+    out["shuffle"] = b"\x08\4\x40\0" + data
+    return out
+
+
 def main(to: Path):
     seeds = {
         "netcdf_fuzz": {f"{v}-{n}": classic_netcdf(v, n) for v in (1, 2, 5) for n in (4, 0, -1)},
         "format_fuzz": format_seeds(),
         "hdf5_heap_fuzz": heap_seeds(),
+        "chunk_fuzz": chunk_seeds(),
         "expression_fuzz": {f"{i}": b"\0" + text.encode() for i, text in enumerate(EXPRESSIONS)},
     }
     for target, files in seeds.items():

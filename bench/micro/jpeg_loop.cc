@@ -5,10 +5,13 @@
 // the loader is measured against.
 //
 //   jpeg_loop FOLDER_OR_FILES… [threads=1,2] [seconds=3] [mode=f32,u8]
-//   [decode=crop,full,only,only_full] [size=224]
+//   [decode=crop,full,only,only_full] [size=224] [read=0]
 //
 // decode=full decodes the whole picture and resamples the same crop; only and only_full decode
-// the crop or the whole and throw it away.  Prints one line for each combination.
+// the crop or the whole and throw it away.  read=1 first copies each picture out of one open file
+// that holds them all, as a loader must.  Prints one line for each combination.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,6 +19,8 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +45,7 @@ struct Case {
   int threads = 1;
   double seconds = 3;
   int size = 224;
+  bool reads = false;
 };
 
 // Decodes a crop (or all of the picture) and resamples the crop into the slot.
@@ -121,6 +127,34 @@ std::vector<Buffer> read_all(const std::vector<std::string>& paths) {
   return out;
 }
 
+// All pictures one after the other in a file without a name.
+class Shard {
+ public:
+  explicit Shard(const std::vector<Buffer>& pictures) : file_(std::tmpfile()) {
+    for (const Buffer& picture : pictures) {
+      begins_.push_back(begins_.empty() ? 0 : begins_.back() + last_);
+      last_ = picture.size();
+      if (file_ != nullptr) std::fwrite(picture.data(), 1, picture.size(), file_.get());
+    }
+    if (file_ != nullptr) std::fflush(file_.get());
+  }
+
+  Bytes read(size_t which, size_t size, Buffer& into) const {
+    into.resize(size);
+    const auto at = static_cast<off_t>(begins_[which]);
+    const auto got = file_ == nullptr ? 0 : ::pread(fileno(file_.get()), into.data(), size, at);
+    return into.bytes().first(static_cast<size_t>(std::max<ssize_t>(0, got)));
+  }
+
+ private:
+  struct Close {
+    void operator()(FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<FILE, Close> file_;
+  std::vector<size_t> begins_;
+  size_t last_ = 0;
+};
+
 // CPU time of the calling thread: what counts where other programs run beside this one.
 double thread_seconds() {
   timespec t{};
@@ -136,6 +170,7 @@ struct Rate {
 Rate measure(const std::vector<Buffer>& jpegs, const Case& c, const Geometric& crop) {
   std::atomic<uint64_t> done{0};
   std::atomic<double> cpu{0};
+  const std::optional<Shard> shard = c.reads ? std::optional<Shard>(jpegs) : std::nullopt;
   // Not counted: fresh memory and cold caches, as for every contender of bench/images.py.
   const auto begin = Clock::now() + std::chrono::duration<double>(std::min(0.5, c.seconds));
   const auto stop = begin + std::chrono::duration<double>(c.seconds);
@@ -144,6 +179,7 @@ Rate measure(const std::vector<Buffer>& jpegs, const Case& c, const Geometric& c
     for (int t = 0; t < c.threads; ++t)
       threads.emplace_back([&, t] {
         Loop loop(c, crop);
+        Buffer room;
         auto i = static_cast<uint64_t>(t);
         uint64_t n = 0;
         double cpu_begin = thread_seconds();
@@ -154,7 +190,10 @@ Rate measure(const std::vector<Buffer>& jpegs, const Case& c, const Geometric& c
             n = 0;
             cpu_begin = thread_seconds();
           }
-          const Status s = loop.run(jpegs[i % jpegs.size()].bytes(), i);
+          const size_t which = i % jpegs.size();
+          const Bytes jpeg =
+              shard ? shard->read(which, jpegs[which].size(), room) : jpegs[which].bytes();
+          const Status s = loop.run(jpeg, i);
           if (!s.ok()) {
             std::fprintf(stderr, "%s\n", s.text().c_str());
             break;
@@ -169,26 +208,27 @@ Rate measure(const std::vector<Buffer>& jpegs, const Case& c, const Geometric& c
 }
 
 int main_of(int argc, char** argv) {
-  Options options{{"threads", "1,2"},
-                  {"seconds", "3"},
-                  {"mode", "f32,u8"},
-                  {"decode", "crop,full"},
-                  {"size", "224"}};
+  Options options{{"threads", "1,2"},      {"seconds", "3"}, {"mode", "f32,u8"},
+                  {"decode", "crop,full"}, {"size", "224"},  {"read", "0"}};
   const std::vector<std::string> paths = read_arguments(argc, argv, options);
   const std::vector<Buffer> jpegs = read_all(paths);
   if (jpegs.empty()) {
     std::fprintf(
         stderr,
         "usage: jpeg_loop FOLDER_OR_FILES... [threads=1,2] [seconds=3] [mode=f32,u8,f16,bf16] "
-        "[decode=crop,full,only,only_full] [size=224]\n");
+        "[decode=crop,full,only,only_full] [size=224] [read=0]\n");
     return 2;
   }
   std::printf("%zu pictures, kernels %s\n", jpegs.size(), vector_kernels().name);
   for (const auto& threads : pieces(options["threads"]))
     for (const auto& mode : pieces(options["mode"]))
       for (const auto& decode : pieces(options["decode"])) {
-        const Case c{mode, decode, std::stoi(threads), std::stod(options["seconds"]),
-                     std::stoi(options["size"])};
+        const Case c{mode,
+                     decode,
+                     std::stoi(threads),
+                     std::stod(options["seconds"]),
+                     std::stoi(options["size"]),
+                     options["read"] != "0"};
         Params params({{"size", static_cast<int64_t>(c.size)}});
         const auto step = random_resized_crop_transform.make(std::move(params)).value();
         const auto& crop = *std::get<std::unique_ptr<const Geometric>>(step);

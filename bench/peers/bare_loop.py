@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels alone, from memory: bench/micro/jpeg_loop. It has no batches to hand out and none to compare."""
+"""The kernels alone, from memory or from one open file: bench/micro/jpeg_loop. It has no batches to hand out and none to compare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "build/release/jpeg_loop
 
 
 def run(job: Job) -> dict[str, float]:
-    options = {"threads": job.workers, "seconds": job.seconds, "mode": job.mode, "decode": job.options["decode"]}
+    options = {"threads": job.workers, "seconds": job.seconds, "mode": job.mode, **job.options}
     command = [PROGRAM, job.photos, *(f"{k}={v}" for k, v in options.items())]
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"([\d.]+) images/s", out)

@@ -91,7 +91,8 @@ class ArraySource final : public Source {
     const size_t count = field.variables.size();
     if (field.kind != Kind::kArray) {
       scratch(0).resize(one * count);
-      HEADRACE_TRY(gather_boxes(sample, field, draws, pieces, shape, scratch(0).span()));
+      HEADRACE_TRY(
+          gather_boxes(sample, field, draws, pieces, shape, scratch(0).span(), Then::kRead));
       const Bytes text = end_text(like.text_end, scratch(0).bytes());
       HEADRACE_ASSIGN(const MutableBytes out, value.room(text.size()));
       std::copy(text.begin(), text.end(), out.begin());
@@ -104,7 +105,9 @@ class ArraySource final : public Source {
       scratch(0).resize(one * count);
       raw = scratch(0).span();
     }
-    HEADRACE_TRY(gather_boxes(sample, field, draws, pieces, shape, raw));
+    const bool rests = value.is_last() && !like.packed && !like.big_endian;
+    HEADRACE_TRY(
+        gather_boxes(sample, field, draws, pieces, shape, raw, rests ? Then::kRest : Then::kRead));
     if (like.big_endian) swap_bytes(raw, item);
     if (!like.packed) return {};
     // Each variable has its own scale.
@@ -190,8 +193,8 @@ class ArraySource final : public Source {
 
   // The boxes of all variables of the field, each where it belongs in `raw`.
   Status gather_boxes(uint64_t sample, const ArrayField& field, Key draws,
-                      std::span<const PieceBytes> pieces, const Extents& shape,
-                      MutableBytes raw) const {
+                      std::span<const PieceBytes> pieces, const Extents& shape, MutableBytes raw,
+                      Then then) const {
     const size_t item = size_of(lead_of(field).dtype);
     const Extents strides = dense_strides(shape, item);
     const size_t one = raw.size() / field.variables.size();
@@ -205,7 +208,7 @@ class ArraySource final : public Source {
       const PieceBytes piece = box.is_missing ? PieceBytes{literal} : pieces[next++];
       if (!status.ok()) return;
       if (piece.unopened != nullptr)
-        status = open_box(box, piece, to, item);
+        status = open_box(box, piece, to, item, then);
       else if (piece.bytes.size() < box.first_byte + box.span_bytes)
         status = corrupt("a chunk is shorter than its shape says");
       else
@@ -215,8 +218,8 @@ class ArraySource final : public Source {
   }
 
   // Opens what the box takes of its chunk: in its place where it lies there as in the chunk.
-  Status open_box(const ArrayBox& box, const PieceBytes& piece, const Strided& to,
-                  size_t item) const {
+  Status open_box(const ArrayBox& box, const PieceBytes& piece, const Strided& to, size_t item,
+                  Then then) const {
     const Unit& unit = *piece.unopened;
     if (unit.opening == 0 || unit.opening > chains_.size())
       return internal("no such chain of filters");
@@ -228,7 +231,7 @@ class ArraySource final : public Source {
       into = scratch(1).span();
     }
     HEADRACE_TRY(undo_filters_in_part(chain.filters, chain.skipped, piece.bytes, unit.decoded_bytes,
-                                      box.first_byte, into));
+                                      box.first_byte, into, in_place ? then : Then::kRead));
     if (!in_place) copy_box({into.data(), box.strides}, to, box.size, item);
     return {};
   }

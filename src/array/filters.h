@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "array/shuffle.h"
 #include "base/buffer.h"
 #include "base/dtype.h"
 #include "base/status.h"
@@ -55,7 +56,8 @@ Status undo_filters(const FilterChain& chain, uint32_t skipped, Bytes stored, ui
 // Undoes the chain for bytes [begin, begin + out.size()) of what comes out.  Blosc opens only the
 // blocks that hold them; the rest opens all, into `out` itself where that is all.
 Status undo_filters_in_part(const FilterChain& chain, uint32_t skipped, Bytes stored,
-                            uint64_t expected, uint64_t begin, MutableBytes out);
+                            uint64_t expected, uint64_t begin, MutableBytes out,
+                            Then then = Then::kRead);
 // Whether a part costs less than the whole.
 bool opens_in_part(const FilterChain& chain);
 

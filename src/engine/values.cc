@@ -24,6 +24,7 @@ class SlotRoom final : public ValueRoom {
       return corrupt(fmt::format("a value of {} bytes, {} are promised", bytes, out.size()));
     return out;
   }
+  bool is_last() const override { return true; }
 
  private:
   Slot& slot_;

@@ -84,6 +84,8 @@ class ValueRoom {
   virtual ~ValueRoom() = default;
   // Memory for a value of so many bytes.  Called once.
   virtual Result<MutableBytes> room(size_t bytes) = 0;
+  // Whether the value rests there as it was written: nothing on this thread reads it again.
+  virtual bool is_last() const { return false; }
 };
 
 // In memory that grows as needed and is kept.

@@ -9,7 +9,7 @@
 //   r0 g0 b0 r1 g1 b1 r2 g2 b2 r3 g3 b3 ..   ──►  r0 r1 g0 g1 b0 b1 . . ,  r2 r3 g2 g3 b2 b3 . .
 //
 // The halves of a 256-bit vector are two rows.  Of gray rows four stand in for the channels.
-#include "transform/targets.h"
+#include "base/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transform/kernels_across.cc"

@@ -6,7 +6,7 @@
 //   row ─across─► ring of f32 rows ─down─► row
 //
 // Sums are of symmetric pairs, from the middle outwards.
-#include "transform/targets.h"
+#include "base/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transform/kernels_blur.cc"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The vertical pass in vectors: two rows interleaved byte by byte are pairs of taps already.
-#include "transform/targets.h"
+#include "base/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transform/kernels_down.cc"

@@ -10,7 +10,7 @@
 //
 // and green and blue are the same shape, 2c and 4c further on.  Whole numbers with 16 bits of
 // fraction, so that vectors and single pixels give the same.
-#include "transform/targets.h"
+#include "base/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transform/kernels_hue.cc"

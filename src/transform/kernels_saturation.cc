@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Colours mixed with the gray of their own pixel.
-#include "transform/targets.h"
+#include "base/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transform/kernels_saturation.cc"

@@ -2,7 +2,7 @@
 //
 // The blurred pixel weighs its neighbours 1/13 and itself 5/13, rounded; the result is
 // pixel + (blurred - pixel) * (1 - factor), in f32 with one rounding, then down.
-#include "transform/targets.h"
+#include "base/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transform/kernels_sharpness.cc"

@@ -2,7 +2,7 @@
 //
 // split and the stores in vectors: pixels to planes, and planes to floats, halves and pixels.
 // The last pixels of a row, fewer than a vector, go through the plain kernels.
-#include "transform/targets.h"
+#include "base/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transform/kernels_store.cc"

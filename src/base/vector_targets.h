@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Comes before every include of Highway: which instruction sets it compiles for.  Nothing wider
-// than 256 bits (kernels.h says why), nothing of unknown width.
+// than 256 bits (transform/kernels.h says why), nothing of unknown width.
 #pragma once
 
 #define HWY_DISABLED_TARGETS \
