@@ -236,3 +236,33 @@ assert good == [(4, 60)] * 10, good
     assert ended.returncode == 0, ended.stderr
     assert "the file ends here, 42949" in ended.stdout and f"offset {len(data)}" in ended.stdout, ended.stdout
     assert "byte" not in ended.stdout.partition("bytes too early")[2]  # of the value: it is where the file ends
+
+
+def test_damaged_metadata_are_errors_that_name_the_file(tmp_path):
+    """h5py says so by exceptions of many kinds; whoever opens a data set catches hr.Error."""
+    path = tmp_path / "whole.h5"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("x", data=np.arange(400.0).reshape(40, 10), chunks=(8, 10), compression="gzip")
+        f["y"] = np.arange(40)
+        f.create_dataset("v", (40,), h5py.vlen_dtype("u1"))[3] = np.arange(5, dtype="u1")
+    code = """
+import random, sys
+import headrace as hr
+whole, rng, said = open(sys.argv[1], "rb").read(), random.Random(1), 0
+for _ in range(300):
+    data = bytearray(whole)
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    open(sys.argv[2], "wb").write(data)
+    try:
+        hr.open(sys.argv[2])
+    except hr.Error as e:
+        said += 1
+        assert sys.argv[2] in str(e), e
+print(said)
+"""
+    command = [sys.executable, "-c", code, str(path), str(tmp_path / "damaged.h5")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    if ended.returncode < 0:
+        pytest.skip("HDF5 itself ended the process")
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert int(ended.stdout) > 3
