@@ -15,6 +15,7 @@ import argparse
 import ctypes
 import dataclasses
 import faulthandler
+import gc
 import json
 import os
 import pathlib
@@ -140,6 +141,7 @@ class Use:
 
     @staticmethod
     def now() -> Use:
+        gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
         return Use(int(status["VmRSS"].split()[0]) / 1024, len(os.listdir("/proc/self/fd")), int(status["Threads"]))
