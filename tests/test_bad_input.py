@@ -243,7 +243,7 @@ CASES: dict[str, list[Case]] = {
         Case("a tar in gzip", UNSUPPORTED, lambda p: hr.open(p.write("x.tar.gz", gzip.compress(p["train-0.tar"].read_bytes()))), "unpack it; JPEGs do not shrink anyway"),
         Case("shards of two formats", USAGE, lambda p: hr.open([p["train-0.tar"], p["photos"]]), "open them apart, and blend them"),
         Case("more than 1,000 shards without an index", USAGE, many_shards, "run the command that is named, once"),
-        Case('`in_memory="decoded"`', USAGE, lambda p: hr.open(p["photos"], in_memory="decoded"), "say True or False: files are held, not pixels"),
+        Case('`in_memory="pixels"`', USAGE, lambda p: hr.open(p["photos"], in_memory="pixels"), "say True to hold files, 'decoded' to hold pixels"),
     ],
     "Indexes": [
         Case("an index place that cannot be written", STORAGE, lambda p: hr.build_index(p["train-0.tar"], p.write("file", b"").parent / "file/index"), "name a folder that can be made and written"),

@@ -244,6 +244,8 @@ def test_arrays_from_memory(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(batch["x"], arrays)
 
 
-def test_anything_but_a_bool_is_refused(url: str) -> None:
-    with pytest.raises(hr.UsageError, match="True or False"):
-        hr.open(url, in_memory="decoded")  # type: ignore[arg-type]
+def test_anything_else_is_refused(url: str) -> None:
+    with pytest.raises(hr.UsageError, match="True, False or 'decoded'"):
+        hr.open(url, in_memory="pixels")
+    with pytest.raises(hr.UsageError, match="for pictures"):
+        hr.open(url, in_memory="decoded")

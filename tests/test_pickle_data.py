@@ -12,6 +12,7 @@ from typing import Any
 import headrace as hr
 import numpy as np
 import pytest
+from support import Data, write_tar
 
 RNG = np.random.default_rng(4)
 N = 60
@@ -198,3 +199,47 @@ def test_changed_bytes_are_an_error_or_other_values_but_never_a_crash(tmp_path: 
                 [ds[i] for i in range(len(ds))]
             except hr.Error:
                 pass
+
+
+# -- written ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_packed_pickle_loads(data: Data, tmp_path: pathlib.Path) -> None:
+    result = hr.pack(data.tar, tmp_path / "out", to="pickle", shards=2, keep_order=True)
+    shards = [pickle.loads(path.read_bytes()) for path in sorted((tmp_path / "out").glob("*.pkl"))]
+    assert result["shards"] == len(shards) == 2
+    assert [key for shard in shards for key in shard["__key__"]] == [s.key for s in data.samples]
+    assert [jpeg for shard in shards for jpeg in shard["jpg"]] == [s.jpeg for s in data.samples]
+    assert np.concatenate([shard["cls"] for shard in shards]).tolist() == [s.label for s in data.samples]
+    assert [text for shard in shards for text in shard["txt"]] == [s.text for s in data.samples]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"])
+def test_types_and_shapes_survive(tmp_path: pathlib.Path, dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    arrays = [(rng.random((3, n % 4 + 1, 2)) * 100).astype(dtype) for n in range(9)]
+    for n, array in enumerate(arrays):
+        np.savez(tmp_path / f"{n}.npz", x=array, fixed=array[:, :1], scalar=array.dtype.type(n))
+    hr.pack(str(tmp_path / "*.npz"), tmp_path / "out", to="pickle", shards=1, keep_order=True)
+    (path,) = (tmp_path / "out").glob("*.pkl")
+    loaded = pickle.loads(path.read_bytes())
+    back = hr.open(tmp_path / "out")
+    for n, array in enumerate(arrays):
+        for got in (loaded["x"][n], back[n]["x"]):
+            assert got.dtype == array.dtype
+            np.testing.assert_array_equal(got, array)
+        np.testing.assert_array_equal(back[n]["fixed"], array[:, :1])
+        assert back[n]["scalar"] == n == loaded["scalar"][n]
+    assert loaded["scalar"].dtype == dtype
+
+
+def test_a_single_sample_is_still_a_row(data: Data, tmp_path: pathlib.Path) -> None:
+    hr.pack(hr.open(data.tar)[[4]], tmp_path / "out", to="pickle")
+    (sample,) = hr.open(tmp_path / "out")
+    assert sample["jpg"] == data.samples[4].jpeg and sample["cls"] == data.samples[4].label
+
+
+def test_what_lists_do_not_hold_is_refused_by_name(tmp_path: pathlib.Path, data: Data) -> None:
+    samples = [(f"{i}.{e}", b"1") for i in range(4) for e in (["cls", "txt"] if i != 2 else ["cls"])]
+    with pytest.raises(hr.Error, match="txt.*drop="):
+        hr.pack(write_tar(tmp_path / "gap.tar", samples), tmp_path / "out", to="pickle")

@@ -64,9 +64,13 @@ def urls_of(source: Any) -> list[str]:
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
-def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory: bool = False) -> _core.Source:
+def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory: bool | str = False) -> _core.Source:
     source = _core.open_source(urls, path(index, "index"), path(root, "root"))
-    if in_memory:
+    if in_memory == "decoded":
+        from .decoded import open_decoded
+
+        source = open_decoded(source)
+    elif in_memory:
         source = _core.hold(source)
     for notice in source.notices:
         tell_once(notice)
@@ -74,10 +78,11 @@ def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory:
 
 
 def open_data(
-    urls: Any, fields: Mapping[str, Field] | None, index: Any = None, root: Any = None, in_memory: bool = False
+    urls: Any, fields: Mapping[str, Field] | None, index: Any = None, root: Any = None, in_memory: bool | str = False
 ) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data, and the fields as they are to be asked of it: of files of arrays they say what a sample is."""
-    from .arrays.open import are_arrays, open_arrays
+    from .arrays.files import are_arrays
+    from .arrays.open import open_arrays
     from .arrays.xarray import Traced, XarrayCube
 
     if isinstance(urls, Traced):
@@ -94,6 +99,8 @@ def open_data(
         source, fields = open_arrays(urls, fields)
     if index is not None or root is not None:
         raise Unsupported("index and root are not there for files of arrays")
+    if in_memory == "decoded":
+        raise UsageError("in_memory='decoded' is for pictures; of arrays say in_memory=True")
     if in_memory:
         source = _core.hold(source)
     for notice in source.notices:
@@ -185,7 +192,7 @@ class Dataset(Views):
         *,
         index: Any = None,
         root: Any = None,
-        in_memory: bool = False,
+        in_memory: bool | str = False,
         views: tuple[Any, ...] = (),
     ) -> None:
         self._urls, self._given, self._index, self._root, self._views = urls, fields, index, root, views
@@ -282,7 +289,7 @@ def open(
     source: Any,
     fields: Mapping[str, Field] | None = None,
     *,
-    in_memory: bool = False,
+    in_memory: bool | str = False,
     index: str | os.PathLike[str] | None = None,
     root: str | os.PathLike[str] | None = None,
 ) -> Dataset:
@@ -296,8 +303,9 @@ def open(
     root: what the paths of a list are relative to; the list's own folder unless given.
     in_memory: reads all files of the data set, as they lie, into memory, once for all processes of a node:
         a file in /dev/shm that the first of them writes and the last removes. At most half of the memory.
-        Where /dev/shm has no room each process keeps its own copy, and says so.
+        Where /dev/shm has no room each process keeps its own copy, and says so. "decoded" holds the pixels of
+        pictures instead: decoded once, by the first process, and gone with the last; for small pictures.
     """
-    if not isinstance(in_memory, bool):
-        raise UsageError(f"in_memory is True or False, not {in_memory!r}")
+    if not isinstance(in_memory, bool) and in_memory != "decoded":
+        raise UsageError(f"in_memory is True, False or 'decoded', not {in_memory!r}")
     return Dataset(places_of(source), fields, index=index, root=root, in_memory=in_memory)

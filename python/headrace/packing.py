@@ -111,7 +111,7 @@ def _prepare_arrays(
     source: Any, place: str, options: dict[str, Any], root: str | None, codec: Any, window: Any, patch: Any, along: Any
 ) -> ArrayPacking | ColumnPacking:
     """Into a file of arrays: from others, or from samples."""
-    from .arrays.open import are_arrays
+    from .arrays.files import are_arrays
     from .writing.arrays import ArrayPacking
     from .writing.columns import ColumnPacking
     from .writing.plan import Access, holds_values
@@ -188,6 +188,7 @@ def prepare(
         "max_side": _optional(max_side, "max_side", 65535),
         "quality": _optional(quality, "quality", 100),
         "raw": bool(raw),
+        "orient": True,
         "recode": _texts(recode, "recode"),
         "memory": byte_count(memory, "memory"),
     }

@@ -192,7 +192,10 @@ uint64_t mean_bytes(ColumnsHandle& self) {
 void bind_array_pack(nb::module_& m) {
   nb::class_<ReaderHandle>(m, "ArrayReader")
       .def("read", &read_region)
-      .def("shape", [](const ReaderHandle& self, size_t v) { return self.reader->shape(v); });
+      .def("shape", [](const ReaderHandle& self, size_t v) { return self.reader->shape(v); })
+      .def("dtype", [](const ReaderHandle& self,
+                       size_t v) { return to_str(dtype_name(self.reader->dtype(v))); })
+      .def("unpacks", [](const ReaderHandle& self, size_t v) { return self.reader->unpacks(v); });
   m.def("array_reader", &array_reader);
   m.def("encode_slab", &encode_slab);
   m.def("write_slab", &write_slab);

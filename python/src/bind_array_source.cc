@@ -23,6 +23,7 @@
 #include "convert.h"
 #include "errors.h"
 #include "format/expand.h"
+#include "format/index_places.h"
 #include "format/parallel.h"
 #include "handles.h"
 #include "progress.h"
@@ -290,6 +291,13 @@ nb::list find_labels(nb::handle d, uint32_t variable, size_t axes) {
   return out;
 }
 
+// Where the sidecar of `path` lies if not beside it; `make`: the folder, too.  "" where there is
+// none.
+std::string cached_sidecar_of(const std::string& path, bool make) {
+  const std::string folder = make ? unwrap(cache_folder()) : existing_cache_folder();
+  return folder.empty() ? "" : cached_sidecar(folder, FileInfo{.path = path});
+}
+
 nb::dict npy_dict(const Result<NpyHeader>& parsed, const std::string& path) {
   const auto named = [&path](const Status& s) { return s.in_file(path); };
   if (!parsed.ok()) check(named(parsed.status()));
@@ -363,6 +371,7 @@ void bind_array_source(nb::module_& m) {
   m.def("array_stats", &array_stats, nb::arg("description"), nb::arg("variable"),
         nb::arg("per").none(), nb::arg("threads"), nb::arg("progress").none());
   m.def("find_labels", &find_labels);
+  m.def("cached_sidecar", &cached_sidecar_of);
   m.def("npy_file", &npy_file);
   m.def("npy_member", &npy_member);
   m.def("netcdf_file", &netcdf_file);

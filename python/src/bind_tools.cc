@@ -81,6 +81,7 @@ PackOptions pack_options(const nb::dict& d) {
   o.recode.max_side = nb::cast<int>(d["max_side"]);
   o.recode.quality = nb::cast<int>(d["quality"]);
   o.recode.raw = nb::cast<bool>(d["raw"]);
+  o.recode.orient = nb::cast<bool>(d["orient"]);
   o.memory_bytes = nb::cast<uint64_t>(d["memory"]);
   return o;
 }

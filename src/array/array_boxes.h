@@ -30,6 +30,8 @@ struct ArrayBox {
 // Of a chunk, opened.
 uint64_t chunk_bytes(const Array& array);
 Status check_array(const Array& array);
+// The file that the array, or some of it, lies in; `otherwise` where nothing of it is stored.
+std::string file_of(const ArrayDescription& d, const Array& array, std::string otherwise);
 // The boxes of one region of one array.
 void visit_region(const Array& array, const Region& region,
                   const std::function<void(const ArrayBox&)>& visit);

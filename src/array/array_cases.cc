@@ -26,10 +26,8 @@ const int64_t* drawn_label(const ArraySamples& samples, int64_t position, size_t
   return places.data() + rng.below(places.size() / axes) * axes;
 }
 
-std::string file_of(const ArrayDescription& d, const Array& array, size_t number) {
-  for (const ChunkPlace& place : array.places)
-    if (place.stored != 0 && place.file < d.files.size()) return d.files[place.file];
-  return fmt::format("case {}", number);
+std::string case_of(const ArrayDescription& d, const Array& array, size_t number) {
+  return file_of(d, array, fmt::format("case {}", number));
 }
 
 // Cases of one variable: one type, one rank, and one extent where no patch is cut.
@@ -39,15 +37,14 @@ Status check_case(const ArrayDescription& d, const ArrayField& field, const Vari
   const Array& array = *variable.segments[number];
   const auto say = [&](std::string_view what) {
     return invalid(fmt::format("{}: '{}' is {}[{}], and {}[{}] in {}: {}",
-                               file_of(d, array, number), variable.name, dtype_name(array.dtype),
+                               case_of(d, array, number), variable.name, dtype_name(array.dtype),
                                fmt::join(array.shape, ","), dtype_name(like.dtype),
-                               fmt::join(like.shape, ","), file_of(d, like, 0), what));
+                               fmt::join(like.shape, ","), case_of(d, like, 0), what));
   };
   if (array.values || like.values)
     return unsupported(
         fmt::format("'{}' has values of variable length, and files are samples", variable.name));
-  if (array.dtype != like.dtype || array.shape.size() != like.shape.size() ||
-      array.packed != like.packed)
+  if (array.dtype != like.dtype || array.shape.size() != like.shape.size())
     return say("all files must have one type and as many axes");
   for (size_t a = 0; a < field.axes.size(); ++a) {
     const int64_t patch = field.axes[a].patch;
@@ -56,7 +53,7 @@ Status check_case(const ArrayDescription& d, const ArrayField& field, const Vari
     if (patch > array.shape[a])
       return invalid(
           fmt::format("{}: a patch of {} does not fit into axis {} of '{}', which has {}",
-                      file_of(d, array, number), patch, a, variable.name, array.shape[a]));
+                      case_of(d, array, number), patch, a, variable.name, array.shape[a]));
   }
   return check_array(array);
 }
@@ -71,7 +68,7 @@ Status check_room(const ArrayDescription& d, size_t number) {
     if (mine.empty()) continue;
     if (lead != nullptr && mine != room)
       return invalid(fmt::format("{}: patches are cut from [{}] for '{}' and from [{}] for '{}'",
-                                 file_of(d, array, number), fmt::join(room, ","), lead->name,
+                                 case_of(d, array, number), fmt::join(room, ","), lead->name,
                                  fmt::join(mine, ","), field.name));
     lead = &field;
     room = mine;
@@ -198,7 +195,7 @@ Status check_cases(const ArrayDescription& d) {
         if (variable.segments[n]->shape != like.shape ||
             variable.segments[n]->big_endian != like.big_endian)
           return invalid(fmt::format("{}: '{}' and '{}' are of one field and must be alike",
-                                     file_of(d, like, n), like.name, variable.name));
+                                     case_of(d, like, n), like.name, variable.name));
       }
     }
   }

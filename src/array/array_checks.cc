@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "array/array_boxes.h"
+#include "array/stretches.h"
 #include "array/unpack.h"
 
 namespace headrace {
@@ -85,26 +85,23 @@ Status check_values(const Array& array) {
   return {};
 }
 
-// NaN is what most files say, and is not equal to itself.
-bool same_missing(std::optional<double> a, std::optional<double> b) {
-  return a == b || (a && b && std::isnan(*a) && std::isnan(*b));
-}
-
-Status check_segment(const Variable& variable, const Array& like, const Array& array) {
-  const bool same = array.dtype == like.dtype && array.shape.size() == like.shape.size() &&
-                    array.packed == like.packed && array.big_endian == like.big_endian &&
-                    array.scale == like.scale && array.offset == like.offset &&
-                    same_missing(array.missing, like.missing) && array.text_end == like.text_end &&
-                    (array.values == nullptr) == (like.values == nullptr);
-  bool fits = same;
+// Numbers are turned and unpacked file by file; values of variable length as the first file says.
+Status check_segment(const ArrayDescription& d, const Variable& variable, size_t number) {
+  const Array& like = *variable.segments[0];
+  const Array& array = *variable.segments[number];
+  bool fits = array.dtype == like.dtype && array.shape.size() == like.shape.size() &&
+              array.text_end == like.text_end &&
+              (array.values == nullptr) == (like.values == nullptr) &&
+              (array.values == nullptr || array.big_endian == like.big_endian);
   for (size_t a = 0; fits && a < like.shape.size(); ++a)
     fits = a == variable.along || array.shape[a] == like.shape[a];
   if (!fits)
     return invalid(fmt::format(
-        "'{}' is {}[{}] in one file and {}[{}] in another (or is packed in another way): files "
-        "along one axis must be alike",
-        variable.name, dtype_name(like.dtype), fmt::join(like.shape, ","), dtype_name(array.dtype),
-        fmt::join(array.shape, ",")));
+        "'{}' is {}[{}] in {} and {}[{}] in {}: files along one axis must be alike, but for their "
+        "length and their scale_factor, add_offset and _FillValue",
+        variable.name, dtype_name(like.dtype), fmt::join(like.shape, ","),
+        file_of(d, like, "one file"), dtype_name(array.dtype), fmt::join(array.shape, ","),
+        file_of(d, array, "another")));
   return check_array(array);
 }
 
@@ -155,6 +152,12 @@ Status check_array(const Array& array) {
   return check_chain(array.filters);
 }
 
+std::string file_of(const ArrayDescription& d, const Array& array, std::string otherwise) {
+  for (const ChunkPlace& place : array.places)
+    if (place.stored != 0 && place.file < d.files.size()) return d.files[place.file];
+  return otherwise;
+}
+
 Extents region_shape(const ArrayDescription& d, const ArrayField& field) {
   const Variable& variable = d.variables[field.variables[0]];
   const Array& array = *variable.segments[0];
@@ -194,7 +197,7 @@ Field schema_of(const ArrayDescription& d, const ArrayField& field) {
     out.many = values_in_sample(variable) != 1;
     return out;
   }
-  out.dtype = array.packed ? unpacked_dtype(array.dtype) : array.dtype;
+  out.dtype = is_unpacked(d, field) ? unpacked_dtype(array.dtype) : array.dtype;
   if (field.variables.size() > 1) out.shape.push_back(static_cast<int64_t>(field.variables.size()));
   const Extents shape = region_shape(d, field);
   for (size_t a = 0; a < shape.size(); ++a)
@@ -213,17 +216,15 @@ Status check_field(const ArrayDescription& d, const ArrayField& field) {
   for (const uint32_t v : field.variables) {
     const Variable& variable = d.variables[v];
     if (!d.samples.cases)  // else check_cases() looks at them
-      for (const auto& array : variable.segments)
-        HEADRACE_TRY(check_segment(variable, *variable.segments[0], *array));
+      for (size_t s = 0; s < variable.segments.size(); ++s)
+        HEADRACE_TRY(check_segment(d, variable, s));
     const Array& array = *variable.segments[0];
-    if (array.shape != like.shape || array.dtype != like.dtype || variable.along != lead.along ||
-        array.packed != like.packed || array.big_endian != like.big_endian)
-      return invalid(fmt::format(
-          "'{}' is stored as {}[{}]{}, '{}' as {}[{}]{}: variables of one field must be "
-          "alike; make a field of each",
-          lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","),
-          like.packed ? " (packed)" : "", variable.name, dtype_name(array.dtype),
-          fmt::join(array.shape, ","), array.packed ? " (packed)" : ""));
+    if (array.shape != like.shape || array.dtype != like.dtype || variable.along != lead.along)
+      return invalid(
+          fmt::format("'{}' is stored as {}[{}], '{}' as {}[{}]: variables of one field must be "
+                      "alike; make a field of each",
+                      lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","), variable.name,
+                      dtype_name(array.dtype), fmt::join(array.shape, ",")));
   }
   if (like.values != nullptr) return check_value_field(lead, field);
   if (field.kind == Kind::kText && (like.text_end == TextEnd::kNone || like.shape.size() > 2))
@@ -287,6 +288,14 @@ void add_places(Hasher& hasher, const Array& array) {
   hasher.add(Bytes(array.literal));
 }
 
+// Another scale makes other numbers of the same bytes.
+void add_packing(Hasher& hasher, const Array& array) {
+  if (!array.packed && !array.missing) return;
+  hasher.add(uint64_t{array.packed}).add(uint64_t{array.missing.has_value()});
+  for (const double number : {array.scale, array.offset, array.missing.value_or(0)})
+    hasher.add(std::bit_cast<uint64_t>(number));
+}
+
 std::string_view base_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
 }
@@ -307,6 +316,7 @@ Hash128 fingerprint_of(const ArrayDescription& d, const std::vector<uint64_t>& f
       numbers(array->shape);
       numbers(array->chunk);
       add_places(hasher, *array);
+      add_packing(hasher, *array);
       if (array->values) hasher.add(array->values->total_bytes);
       if (array->record.bytes) hasher.add(array->record.bytes).add(array->record.offset);
     }

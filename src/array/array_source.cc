@@ -11,6 +11,7 @@
 #include "array/array_boxes.h"
 #include "array/flat_values.h"
 #include "array/lonely.h"
+#include "array/stretches.h"
 #include "array/unpack.h"
 #include "index/part.h"
 
@@ -28,6 +29,8 @@ class ArraySource final : public Source {
       if (Status s = check_field(d_, field); !s.ok())
         return s.with(fmt::format("field '{}'", field.name));
       schema_.push_back(schema_of(d_, field));
+      unpacks_.push_back(is_unpacked(d_, field));
+      lies_ready_.push_back(!is_unpacked(d_, field) && !is_turned(d_, field));
     }
     HEADRACE_TRY(check_cases(d_));
     HEADRACE_ASSIGN(tiles_, count_tiles(d_));
@@ -98,22 +101,26 @@ class ArraySource final : public Source {
       std::copy(text.begin(), text.end(), out.begin());
       return {};
     }
-    const size_t unpacked = one / item * size_of(unpacked_dtype(like.dtype));
-    HEADRACE_ASSIGN(const MutableBytes out, value.room((like.packed ? unpacked : one) * count));
+    const bool unpack = unpacks_[f];
+    const size_t made = unpack ? one / item * size_of(unpacked_dtype(like.dtype)) : one;
+    HEADRACE_ASSIGN(const MutableBytes out, value.room(made * count));
     MutableBytes raw = out;
-    if (like.packed) {
+    if (unpack) {
       scratch(0).resize(one * count);
       raw = scratch(0).span();
     }
-    const bool rests = value.is_last() && !like.packed && !like.big_endian;
+    const bool rests = value.is_last() && lies_ready_[f];
     HEADRACE_TRY(
         gather_boxes(sample, field, draws, pieces, shape, raw, rests ? Then::kRest : Then::kRead));
-    if (like.big_endian) swap_bytes(raw, item);
-    if (!like.packed) return {};
-    // Each variable has its own scale.
-    for (size_t v = 0; v < count; ++v)
-      unpack_numbers(array_at(d_, field.variables[v], at), raw.subspan(v * one, one),
-                     out.subspan(v * unpacked, unpacked));
+    if (lies_ready_[f]) return {};
+    // Each variable, and each file of it, has its own byte order and its own scale.
+    for (size_t v = 0; v < count; ++v) {
+      const MutableBytes mine = raw.subspan(v * one, one);
+      stretches_of(field, v, at, shape, [&](const Stretch& stretch) {
+        turn_stretch(stretch, mine);
+        if (unpack) unpack_stretch(stretch, mine, out.subspan(v * made, made));
+      });
+    }
     return {};
   }
 
@@ -215,6 +222,15 @@ class ArraySource final : public Source {
         copy_box({piece.bytes.data() + box.first_byte, box.strides}, to, box.size, item);
     });
     return status;
+  }
+
+  // What of the sample's value of one variable comes from which file.
+  void stretches_of(const ArrayField& field, size_t v, int64_t at, const Extents& shape,
+                    const std::function<void(const Stretch&)>& visit) const {
+    if (d_.samples.cases)
+      visit({&array_at(d_, field.variables[v], at), 0, static_cast<size_t>(elements_in(shape))});
+    else
+      visit_stretches(d_.variables[field.variables[v]], at + field.from, shape, visit);
   }
 
   // Opens what the box takes of its chunk: in its place where it lies there as in the chunk.
@@ -358,7 +374,9 @@ class ArraySource final : public Source {
   Blocks blocks_;
   Hash128 fingerprint_;
   std::vector<Chain> chains_;
-  std::vector<bool> is_alone_;  // of each variable: its chunks are opened where they are used
+  std::vector<bool> unpacks_;     // of each field
+  std::vector<bool> lies_ready_;  // of each field: its elements are neither turned nor unpacked
+  std::vector<bool> is_alone_;    // of each variable: its chunks are opened where they are used
 };
 
 }  // namespace

@@ -54,10 +54,11 @@ struct Array {
   std::vector<std::byte> fill;     // one element, as stored; empty: zeros
   FilterChain filters;             // empty: chunks lie plain, and are read in part
   std::vector<ChunkPlace> places;  // of the grid, last axis fastest
-  // value = stored * scale + offset, NaN where the stored equals `missing`: NetCDF's packing.
+  // value = stored * scale + offset, NaN where the stored equals `missing`: NetCDF's packing.  Of
+  // an array that is not packed they count where another file of the variable is.
   bool packed = false;
   double scale = 1;
-  double offset = 0;
+  double offset = -0.0;  // adds nothing, not even to -0
   std::optional<double> missing;
   RecordPlace record;
   std::vector<std::byte> literal;  // not empty: the only chunk, and no place is looked at

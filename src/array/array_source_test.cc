@@ -9,6 +9,7 @@
 #include "array/array_boxes.h"
 #include "array/array_fixture.h"
 #include "array/unpack.h"
+#include "array/value_fixture.h"
 #include "storage/memory.h"
 
 namespace headrace {
@@ -125,42 +126,6 @@ class Writer {
   ArrayDescription& d_;
   const uint32_t file_number_ = static_cast<uint32_t>(d_.files.size());
 };
-
-// `open_all`: units that are alone are opened as if they were shared.
-Result<ByteList> read_value(const Source& source, uint64_t sample, uint32_t field, Key draws,
-                            bool open_all) {
-  Request request;
-  const std::vector<uint32_t> fields = {field};
-  HEADRACE_TRY(source.needs(sample, fields, draws, true, request));
-  std::vector<Buffer> units(request.units.size());
-  std::vector<const Unit*> unopened(units.size(), nullptr);
-  for (size_t u = 0; u < units.size(); ++u) {
-    const Unit& unit = request.units[u];
-    Buffer stored;
-    HEADRACE_TRY(source.store().read_at(source.file_path(unit.file), unit.offset, unit.stored_bytes,
-                                        stored));
-    if (unit.alone && !open_all) unopened[u] = &unit;
-    if (unit.opening == 0 || unopened[u] != nullptr)
-      units[u] = std::move(stored);
-    else
-      HEADRACE_TRY(source.open_unit(unit, stored.bytes(), units[u]));
-  }
-  std::vector<PieceBytes> pieces;
-  for (const Piece& piece : request.pieces)
-    pieces.push_back({units[piece.unit].bytes(), unopened[piece.unit]});
-  ByteList value;
-  KeptRoom room(value);
-  HEADRACE_TRY(source.assemble(sample, field, draws, pieces, room));
-  return value;
-}
-
-// Both ways must agree.
-Result<ByteList> read_value(const Source& source, uint64_t sample, uint32_t field, Key draws) {
-  HEADRACE_ASSIGN(ByteList value, read_value(source, sample, field, draws, false));
-  HEADRACE_ASSIGN(const ByteList shared, read_value(source, sample, field, draws, true));
-  if (value != shared) return internal("a unit that is alone opens to something else");
-  return value;
-}
 
 // A random data set: two variables in up to three files along one axis.
 struct Case {

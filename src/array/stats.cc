@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "array/pieces.h"
+#include "array/stretches.h"
 #include "array/unpack.h"
 
 namespace headrace {
@@ -20,16 +21,23 @@ struct Found {
   uint64_t first = 0;            // the first of these indexes
 };
 
-void add_up(const Array& array, const Region& region, Bytes values, std::optional<size_t> per,
+// What is done to the pieces of an array.
+struct Looking {
+  std::optional<size_t> per;
+  bool unpack = false;  // it, or another file of the variable, is packed
+};
+
+void add_up(const Array& array, const Region& region, Bytes values, const Looking& how,
             Found& out) {
   DType dtype = array.dtype;
   thread_local std::vector<std::byte> unpacked;
-  if (array.packed) {
+  if (how.unpack) {
     dtype = unpacked_dtype(array.dtype);
     unpacked.resize(values.size() / size_of(array.dtype) * size_of(dtype));
     unpack_numbers(array, values, unpacked);
     values = unpacked;
   }
+  const std::optional<size_t> per = how.per;
   if (!per) return out.moments.emplace_back().add(values, dtype);
   const auto groups = static_cast<size_t>(region.size[*per]);
   out.moments.resize(groups);
@@ -39,20 +47,20 @@ void add_up(const Array& array, const Region& region, Bytes values, std::optiona
     out.moments[g].add(values.subspan(at, run), dtype);
 }
 
-Found look_at(const ArrayPieces& pieces, uint64_t number, std::optional<size_t> per) {
+Found look_at(const ArrayPieces& pieces, uint64_t number, const Looking& how) {
   Found out;
   Region region;
   thread_local std::vector<std::byte> dense;
   out.status = pieces.read(number, region, dense);
   if (!out.status.ok() || dense.empty()) return out;
-  out.first = per ? static_cast<uint64_t>(region.begin[*per]) : 0;
-  add_up(pieces.array(), region, dense, per, out);
+  out.first = how.per ? static_cast<uint64_t>(region.begin[*how.per]) : 0;
+  add_up(pieces.array(), region, dense, how, out);
   return out;
 }
 
 // Runs pieces [begin, end) on several threads.
-void run_wave(const ArrayPieces& pieces, uint64_t begin, uint64_t end, const StatsOptions& options,
-              std::vector<Found>& found) {
+void run_wave(const ArrayPieces& pieces, uint64_t begin, uint64_t end, bool unpack,
+              const StatsOptions& options, std::vector<Found>& found) {
   found.assign(end - begin, {});
   std::atomic<uint64_t> next{0};
   const auto work = [&] {
@@ -60,7 +68,7 @@ void run_wave(const ArrayPieces& pieces, uint64_t begin, uint64_t end, const Sta
       if (options.cancel != nullptr && options.cancel->load())
         found[i].status = cancelled("statistics");
       else
-        found[i] = look_at(pieces, begin + i, options.per);
+        found[i] = look_at(pieces, begin + i, {options.per, unpack});
     }
   };
   const size_t helpers = std::min<uint64_t>(options.threads, found.size());
@@ -88,6 +96,7 @@ Result<std::vector<Moments>> array_stats(const ArrayDescription& description, ui
     segments.emplace_back(*array, description.files, store);
     total += segments.back().count();
   }
+  const bool unpack = is_unpacked(variable);
   std::vector<Moments> out(options.per ? 0 : 1);
   std::vector<Found> found;
   uint64_t done = 0;
@@ -104,7 +113,7 @@ Result<std::vector<Moments>> array_stats(const ArrayDescription& description, ui
     }
     for (uint64_t at = 0; at < segments[s].count(); at += wave) {
       const uint64_t end = std::min(at + wave, segments[s].count());
-      run_wave(segments[s], at, end, options, found);
+      run_wave(segments[s], at, end, unpack, options, found);
       for (const Found& f : found) {
         HEADRACE_TRY(f.status);
         for (size_t g = 0; g < f.moments.size(); ++g) out[base + f.first + g].merge(f.moments[g]);

@@ -103,6 +103,7 @@ struct Format {
 std::string companion_path(const Format& format, std::string_view shard);
 
 inline constexpr size_t kSniffBytes = 512;
+inline constexpr std::string_view kPackManifest = "headrace.json";  // beside the shards of a pack
 
 // An inline value as a text file would hold it: decimal digits, the shortest
 // fraction that reads back, or the text itself.

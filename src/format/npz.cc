@@ -23,6 +23,7 @@
 #include "format/npz_writer.h"
 #include "format/parallel.h"
 #include "format/records.h"
+#include "format/typed_values.h"
 #include "index/names.h"
 #include "index/sidecar.h"
 
@@ -30,7 +31,6 @@ namespace headrace {
 namespace {
 
 constexpr std::string_view kSuffixes[] = {".npz"};
-constexpr std::string_view kPackManifest = "headrace.json";  // pack writes it beside its shards
 constexpr size_t kStretch =
     1024;                     // files of a folder that are looked at before their samples go in
 constexpr int kMaxLooks = 4;  // folders in folders that are looked into for an .npz
@@ -291,7 +291,7 @@ extern constinit const Format npz_format{
     .claim = claim,
     .index = index,
     .create = make_npz_writer,
-    .can_hold = npz_can_hold,
+    .can_hold = numpy_can_hold,
     .open_unit = open_unit,
 };
 

@@ -8,6 +8,5 @@
 namespace headrace {
 
 Result<std::unique_ptr<Writer>> make_npz_writer(ShardOutput out);
-Status npz_can_hold(const Schema& schema);
 
 }  // namespace headrace

@@ -6,6 +6,8 @@
 //   folder      one sample a file
 //   …#rows #whole    says which is meant
 //
+// Rows have the keys of the list `__key__`, as pack writes it; else numbers.
+//
 // Nothing is imported or called (pickle_numpy.h).  Arrays and bytes are read where they lie;
 // those that protocols 0 to 2 of Python 3 hold as text are units that open as a whole.
 // A pickle that is a list of files is the format files' (pickle_list.cc).
@@ -17,6 +19,7 @@
 #include "format/folders.h"
 #include "format/lists.h"
 #include "format/pickle_data.h"
+#include "format/pickle_writer.h"
 #include "index/names.h"
 #include "index/sidecar.h"
 
@@ -79,6 +82,10 @@ class PickleIndexer {
 
   Status add(const Pickle& pickle, Bytes bytes, uint32_t file, const std::string& name) {
     PickleData data(pickle, bytes, file, shapes_, part_);
+    if (reading_ == Reading::kAuto && data.has_keys()) {
+      HEADRACE_ASSIGN(const uint64_t keyed, data.count_rows());
+      return data.add_rows(keyed, name + '/');
+    }
     if (reading_ == Reading::kWhole || (reading_ == Reading::kAuto && shard_.info.is_folder))
       return data.add_whole(name);
     const Result<uint64_t> rows = data.count_rows();
@@ -143,17 +150,23 @@ Result<PartPointer> index(const ShardInput& shard) {
                     [](PickleIndexer& indexer) { return indexer.add_folder(); });
 }
 
-// A folder of nothing but pickles.
+// A folder of nothing but pickles.  What pack wrote are shards of their own, with an index each.
 Result<std::vector<std::string>> claim(const Store&, const std::string& folder,
                                        std::span<const FileInfo> entries) {
-  bool any = false;
+  std::vector<std::string> files;
+  bool is_packed = false;
   for (const FileInfo& entry : entries) {
     const std::string_view name = std::string_view(entry.path).substr(entry.path.rfind('/') + 1);
     if (name.starts_with('.') || name.ends_with(kSidecarSuffix)) continue;
+    if (name == kPackManifest) {
+      is_packed = true;
+      continue;
+    }
     if (entry.is_folder || !is_pickle_name(name)) return std::vector<std::string>();
-    any = true;
+    files.push_back(entry.path);
   }
-  return any ? std::vector<std::string>{folder} : std::vector<std::string>();
+  if (is_packed || files.empty()) return files;
+  return std::vector<std::string>{folder};
 }
 
 // PROTO and its number; protocols 0 and 1 have no such mark and go by their suffix.
@@ -181,9 +194,12 @@ extern constinit const Format pickle_format{
     .suffixes = kSuffixes,
     .takes_folders = true,
     .takes_parts = true,
+    .holds_gaps = false,
     .sniff = sniff,
     .claim = claim,
     .index = index,
+    .create = make_pickle_writer,
+    .can_hold = pickle_can_hold,
     .open_unit = open_unit,
 };
 

@@ -7,6 +7,7 @@
 
 #include "format/npz_file.h"
 #include "format/pickle_data.h"
+#include "format/pickle_writer.h"
 
 namespace headrace {
 namespace {
@@ -151,12 +152,18 @@ Status PickleData::add_rows(uint64_t rows, std::string_view prefix) {
   HEADRACE_ASSIGN(const std::vector<Entry> all, entries());
   std::vector<Column> columns;
   std::string left_out;
+  const PickleNode* keys = nullptr;
   for (const Entry& entry : all) {
+    const bool is_list = entry.value->type == Type::kList || entry.value->type == Type::kTuple;
+    if (entry.name == kPickleKeys && is_list) {
+      keys = entry.value;
+      continue;
+    }
     Column column{.name = entry.name, .value = entry.value};
     Status status;
     if (entry.value->type == Type::kArray) {
       status = open_array(entry, column);
-    } else if (entry.value->type == Type::kList || entry.value->type == Type::kTuple) {
+    } else if (is_list) {
       status = open_list(entry, column);
     } else {
       left_out += (left_out.empty() ? "'" : ", '") + entry.name + '\'';
@@ -170,9 +177,19 @@ Status PickleData::add_rows(uint64_t rows, std::string_view prefix) {
         fmt::format("{} belong to the file and not to a row: left out", left_out));
   for (uint64_t row = 0; row < rows; ++row) {
     for (const Column& column : columns) HEADRACE_TRY(add_cell(column, row));
-    part_.end_sample(fmt::format("{}{:08}", prefix, row));
+    HEADRACE_ASSIGN(const std::string key, key_of(keys, row, prefix));
+    part_.end_sample(key);
   }
   return {};
+}
+
+Result<std::string> PickleData::key_of(const PickleNode* keys, uint64_t row,
+                                       std::string_view prefix) const {
+  if (keys == nullptr) return fmt::format("{}{:08}", prefix, row);
+  const PickleNode& key = item(*keys, row);
+  if (key.type != Type::kText)
+    return unsupported(fmt::format("'{}' holds something else than texts", kPickleKeys));
+  return std::string(key.text);
 }
 
 Status PickleData::add_value(const Entry& entry) {

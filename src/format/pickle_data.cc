@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "format/pickle_writer.h"
+
 namespace headrace {
 namespace {
 
@@ -60,14 +62,16 @@ bool is_pickle_data(const Pickle& pickle) {
   bool has_array = false;
   bool all_lists = !items.empty();
   bool named_as_files = false;
+  bool has_keys = false;
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
     const PickleNode& value = pickle.nodes[items[i + 1]];
     has_array |= value.type == Type::kArray && pickle.items[value.items].size() == 3 &&
                  !pickle.items[pickle.nodes[pickle.items[value.items][0]].items].empty();
     all_lists &= is_list(value) && pickle.items[value.items].size() >= 2;
+    has_keys |= pickle.nodes[items[i]].text == kPickleKeys && is_list(value);
     named_as_files |= pickle.nodes[items[i]].text.find_first_of("./") != std::string_view::npos;
   }
-  return has_array || (all_lists && !named_as_files);
+  return has_array || has_keys || (all_lists && !named_as_files);
 }
 
 Result<std::vector<PickleData::Entry>> PickleData::entries() const {
@@ -89,6 +93,16 @@ Result<std::vector<PickleData::Entry>> PickleData::entries() const {
       out.push_back({name, &pickle_.nodes[items[i + 1]]});
   }
   return out;
+}
+
+bool PickleData::has_keys() const {
+  const PickleNode& root = pickle_.nodes[pickle_.root];
+  if (root.type != Type::kDict) return false;
+  const std::vector<uint32_t>& items = pickle_.items[root.items];
+  for (size_t i = 0; i + 1 < items.size(); i += 2)
+    if (pickle_.nodes[items[i]].text == kPickleKeys && is_list(pickle_.nodes[items[i + 1]]))
+      return true;
+  return false;
 }
 
 uint64_t PickleData::length_of(const PickleNode& node) const {

@@ -32,6 +32,8 @@ class PickleData {
              PartBuilder& part)
       : pickle_(pickle), bytes_(bytes), file_(file), shapes_(shapes), part_(part) {}
 
+  // Whether it says keys of rows (kPickleKeys).
+  bool has_keys() const;
   // How many rows it can be read as; else what stands against it.
   Result<uint64_t> count_rows() const;
   Status add_rows(uint64_t rows, std::string_view prefix);
@@ -54,6 +56,7 @@ class PickleData {
     PartValue place = {};                 // of all rows
   };
   Result<std::vector<Entry>> entries() const;
+  Result<std::string> key_of(const PickleNode* keys, uint64_t row, std::string_view prefix) const;
   const PickleNode& item(const PickleNode& container, uint64_t i) const {
     return pickle_.nodes[pickle_.items[container.items][i]];
   }

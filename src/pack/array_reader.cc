@@ -8,6 +8,7 @@
 
 #include "array/array_boxes.h"
 #include "array/read_box.h"
+#include "array/stretches.h"
 #include "array/unpack.h"
 #include "format/parallel.h"
 
@@ -31,8 +32,10 @@ Result<std::unique_ptr<const ArrayReader>> ArrayReader::make(ArrayDescription de
     if (Status s = check_field(description, all_of(description, v)); !s.ok())
       return s.with(fmt::format("'{}'", variable.name));
   }
-  return std::unique_ptr<const ArrayReader>(
-      new ArrayReader(std::move(description), std::move(store)));
+  std::unique_ptr<ArrayReader> reader(new ArrayReader(std::move(description), std::move(store)));
+  for (const Variable& variable : reader->d_.variables)
+    reader->unpacks_.push_back(!is_packed_alike(variable));
+  return std::unique_ptr<const ArrayReader>(std::move(reader));
 }
 
 Extents ArrayReader::shape(size_t variable) const {
@@ -45,7 +48,12 @@ Extents ArrayReader::shape(size_t variable) const {
 }
 
 DType ArrayReader::dtype(size_t variable) const {
-  return d_.variables[variable].segments[0]->dtype;
+  const DType stored = d_.variables[variable].segments[0]->dtype;
+  return unpacks_[variable] ? unpacked_dtype(stored) : stored;
+}
+
+bool ArrayReader::unpacks(size_t variable) const {
+  return unpacks_[variable];
 }
 
 Status ArrayReader::read(size_t variable, const Region& region, unsigned threads,
@@ -60,12 +68,16 @@ Status ArrayReader::read(size_t variable, const Region& region, unsigned threads
   if (!inside)
     return internal(fmt::format("a region at [{}] that is not within [{}]",
                                 fmt::join(region.begin, ","), fmt::join(whole, ",")));
-  const size_t item = size_of(dtype(variable));
-  out.resize(static_cast<size_t>(elements_in(region.size)) * item);
+  const size_t item = size_of(d_.variables[variable].segments[0]->dtype);
+  const auto elements = static_cast<size_t>(elements_in(region.size));
+  out.resize(elements * size_of(dtype(variable)));
   if (out.size() == 0) return {};
+  Buffer packed;
+  if (unpacks_[variable]) packed.resize(elements * item);
+  const MutableBytes raw = unpacks_[variable] ? packed.span() : out.span();
   std::vector<ArrayBox> boxes;
   visit_region(d_.variables[variable], region, [&](const ArrayBox& box) { boxes.push_back(box); });
-  const Strided to{out.data(), dense_strides(region.size, item)};
+  const Strided to{raw.data(), dense_strides(region.size, item)};
   const size_t in_job = boxes.size() > kInJob * 4 * threads ? kInJob : 1;
   const auto work = [&](size_t job) -> Status {
     for (size_t b = job * in_job; b < std::min(boxes.size(), (job + 1) * in_job); ++b)
@@ -73,7 +85,12 @@ Status ArrayReader::read(size_t variable, const Region& region, unsigned threads
     return {};
   };
   HEADRACE_TRY(parallel_for((boxes.size() + in_job - 1) / in_job, threads, work));
-  if (d_.variables[variable].segments[0]->big_endian) swap_bytes(out.span(), item);
+  const int64_t begin =
+      d_.variables[variable].along ? region.begin[*d_.variables[variable].along] : 0;
+  visit_stretches(d_.variables[variable], begin, region.size, [&](const Stretch& stretch) {
+    turn_stretch(stretch, raw);
+    if (unpacks_[variable]) unpack_stretch(stretch, raw, out.span());
+  });
   return {};
 }
 

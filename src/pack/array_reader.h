@@ -23,7 +23,12 @@ class ArrayReader {
   Extents shape(size_t variable) const;
   DType dtype(size_t variable) const;
 
-  // The elements of the region, last axis fastest, little-endian, packed numbers as they are.
+  // Whether read() unpacks the variable's numbers: its files are packed in different ways, so that
+  // no one scale would serve for all.  dtype() is then what they become.
+  bool unpacks(size_t variable) const;
+
+  // The elements of the region, last axis fastest, little-endian, packed numbers as they are
+  // unless it unpacks them.
   // Each chunk that it touches is read and opened once, on up to `threads` threads.
   Status read(size_t variable, const Region& region, unsigned threads, Buffer& out) const;
 
@@ -33,6 +38,7 @@ class ArrayReader {
 
   const ArrayDescription d_;
   const std::shared_ptr<const Store> store_;
+  std::vector<bool> unpacks_;  // of each variable
 };
 
 }  // namespace headrace

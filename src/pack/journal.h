@@ -21,10 +21,9 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "format/format.h"
 
 namespace headrace {
-
-inline constexpr std::string_view kPackManifest = "headrace.json";
 
 struct PackedFile {
   std::string name;

@@ -125,7 +125,7 @@ Status recode(const RecodeOptions& options, Bytes picture, std::vector<std::byte
   }
   Scratch& scratch = this_thread();
   FitSink sink(options.max_side, mode_of(info, is_jpeg), scratch.resampler, scratch.pixels);
-  HEADRACE_TRY(decode_image(picture, {.orient = true}, sink));
+  HEADRACE_TRY(decode_image(picture, {.orient = options.orient}, sink));
   if (options.raw) {
     append_npy(sink, scratch.pixels.bytes(), out);
     return {};

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from .. import terminal
+from .cube import Cube
+from .files import are_arrays
 from .model import WHOLE_FILE, Stored
-from .open import Cube, are_arrays
 
 
 def _stored_bytes(stored: Stored) -> int:
@@ -44,7 +45,7 @@ def _about(stored: Stored) -> dict[str, Any]:
         "bytes": math.prod(stored.shape) * (int(stored.dtype[1:]) // 8 if stored.dtype[1:].isdigit() else 2),
         "stored_bytes": _stored_bytes(stored),
         "scale": stored.scale if stored.packed else None,
-        "offset": stored.offset if stored.packed else None,
+        "offset": stored.offset + 0.0 if stored.packed else None,
     }
 
 

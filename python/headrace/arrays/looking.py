@@ -9,10 +9,11 @@ import numpy as np
 
 from ..dataset import ARRAY_FORMATS, Dataset
 from ..errors import Unsupported, UsageError
+from .model import unpacked_alike
 
 if TYPE_CHECKING:
+    from .cube import Cube
     from .model import Stored
-    from .open import Cube
 
 
 def _xarray() -> Any:
@@ -65,6 +66,8 @@ class _CubeArray:
     """A variable of files that follow each other along one axis."""
 
     def __init__(self, cube: Cube, stored: Stored, parts: list[Stored], axis: int) -> None:
+        parts = unpacked_alike(parts)
+        stored = parts[0] if parts else stored
         self._cube, self._stored, self._parts, self._axis = cube, stored, parts, axis
         self._ends = np.cumsum([p.shape[axis] for p in parts]) if stored.shape else np.zeros(0, np.int64)
         shape = list(stored.shape)
@@ -74,12 +77,11 @@ class _CubeArray:
         for a, cut in self._cuts.items():
             shape[a] = len(cut)
         self.shape = tuple(shape)
-        floats = "f4" if stored.dtype in ("u8", "i8", "u16", "i16", "f32") else "f8"
-        name = stored.dtype
-        self.dtype = np.dtype(floats if stored.packed else f"{name[0]}{int(name[1:]) // 8}")
+        name = stored.unpacked_dtype if stored.packed else stored.dtype
+        self.dtype = np.dtype(f"{name[0]}{int(name[1:]) // 8}")
 
     def read(self, wanted: list[list[int]]) -> Any:
-        from .open import values_of
+        from .description import values_of
 
         out = np.empty([len(w) for w in wanted], self.dtype)
         if out.size == 0:
@@ -102,7 +104,7 @@ class _CubeArray:
 
 def _of_arrays(ds: Dataset) -> Any:
     xarray = _xarray()
-    from .open import Cube
+    from .cube import Cube
     from .xarray import Traced, XarrayCube
 
     cube = XarrayCube(ds._urls) if isinstance(ds._urls, Traced) else Cube(ds._urls)
@@ -127,7 +129,7 @@ def _of_arrays(ds: Dataset) -> Any:
 
 def _dates(xarray: Any, cube: Cube, stored: Stored, parts: list[Stored]) -> Any:
     """A coordinate over several files, each of which may count its hours from another day."""
-    from .open import values_of
+    from .description import values_of
 
     values = []
     for part in parts:

@@ -41,8 +41,9 @@ class Stored:
     #: Rows of (file, filters left out, offset, stored bytes); 0 bytes where the chunk is not there.
     places: Any = None
     files: list[str] = field(default_factory=list)
+    #: How numbers are packed; of one that is not packed these count where another file of the variable is.
     scale: float = 1.0
-    offset: float = 0.0
+    offset: float = -0.0  # adds nothing, not even to -0
     missing: float | None = None
     packed: bool = False
     why: str = ""
@@ -102,15 +103,28 @@ class Stored:
             self.dtype = "u" + self.dtype[1:]  # classic NetCDF has no such types
             absent = [v + 2.0 ** int(self.dtype[1:]) if v < 0 else v for v in absent]
         missing = absent[0] if absent else None
+        if self.dtype == "f16":
+            return
+        self.missing = missing
         floating = self.dtype in ("f32", "f64")
         if scale is None and offset is None and not (floating and missing is not None):
             return
-        if self.dtype == "f16":
-            return
         if len(set(np.array(absent, "f4" if self.dtype == "f32" else "f8").tolist())) > 1:  # 1e20 is written as either
             self.why = f"it has several missing values ({', '.join(f'{v:g}' for v in dict.fromkeys(absent))}), and one is read"
-        self.packed, self.missing = True, missing
-        self.scale, self.offset = (1.0 if scale is None else scale), (0.0 if offset is None else offset)
+        self.packed = True
+        self.scale, self.offset = (1.0 if scale is None else scale), (-0.0 if offset is None else offset)
+
+    @property
+    def unpacked_dtype(self) -> str:
+        """What packed numbers become; the engine has the same rule."""
+        return "f32" if self.dtype in ("u8", "i8", "u16", "i16", "f32") else "f64"
+
+
+def unpacked_alike(segments: Sequence[Stored]) -> list[Stored]:
+    """Those of several files as the engine reads them: all are unpacked where one is packed."""
+    if not any(s.packed for s in segments):
+        return list(segments)
+    return [s if s.packed else replace(s, packed=True) for s in segments]
 
 
 def held_if_small(stored: Stored, along: int | None) -> Stored:
@@ -130,6 +144,9 @@ def held_if_small(stored: Stored, along: int | None) -> Stored:
         return stored  # whoever reads a sample says what is wrong
     return replace(stored, literal=literal) if len(literal) == wanted else stored
 
+
+#: What says how numbers are packed.
+PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 
 #: How HDF5, NetCDF-4 and xarray keep the names of axes.
 _OF_AXES = ("DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "CLASS", "NAME", "_ARRAY_DIMENSIONS")

@@ -42,7 +42,9 @@ def stats(
     per: the name of an axis: a list of numbers, one for each index of it, for variables that have it.
     threads: 0: as many as CPUs. progress: called with (pieces done, pieces).
     """
-    from .open import Cube, Description, are_arrays
+    from .cube import Cube
+    from .description import Description
+    from .files import are_arrays
 
     urls = urls_of(source)
     if not are_arrays(urls):
@@ -112,7 +114,7 @@ def _along(cube: Any, wanted: Sequence[Stored]) -> str:
 
 
 def _labels(cube: Any, per: str, count: int, along: str) -> list[Any]:
-    from .open import values_of
+    from .description import values_of
 
     coordinate = cube.files[0].get(per)
     if (

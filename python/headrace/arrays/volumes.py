@@ -7,16 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import _core
 from ..errors import UsageError
 from .model import Stored
 
 #: What ``along`` says where a sample is no position along an axis.
 CASES = ("file", "group")
-
-# Where labels lie, of files that stayed as they were: finding them reads all of the label.
-_labels: dict[Any, Any] = {}
-_MOST_LABELS = 64
 
 
 def asks_for_cases(fields: Any) -> bool:
@@ -70,20 +65,3 @@ def _groups(paths: Sequence[tuple[str, str]], kind: str) -> tuple[list[str], lis
             names.append(f"{_stem(path)}/{group}" if len(paths) > 1 else group)
             files.append({a.name: a for a in arrays})
     return names, files
-
-
-def label_places(d: Any, name: str, axes: int) -> Any:
-    """Where some elements of each class of the label lie in each case."""
-    number = d.variable(name)
-    key: list[Any] = [name, axes]
-    for path in dict.fromkeys(d.files):
-        try:
-            info = os.stat(path)
-        except OSError:
-            return _core.find_labels(d.filled(), number, axes)
-        key.append((os.path.abspath(path), info.st_size, info.st_mtime_ns))
-    if tuple(key) not in _labels:
-        while len(_labels) >= _MOST_LABELS:
-            del _labels[next(iter(_labels))]
-        _labels[tuple(key)] = _core.find_labels(d.filled(), number, axes)
-    return _labels[tuple(key)]

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import Unsupported, UsageError
+from .cube import Cube
+from .files import kind_of, read_arrays
 from .model import Stored, listed, number_type
-from .open import Cube, _kind, read_arrays
 
 #: Links that change no value.
 _THROUGH = (
@@ -222,7 +223,7 @@ class XarrayCube(Cube):
         self.files = [first | {n: Stored(n, (), why=f"{why}; {_REMEDY}") for n, why in traced.refused.items()}]
         self.paths = [(f.path, f.group) for _, _, files in traced.variables.values() for f in files[:1]]
         self.where = f"the xarray Dataset of {self.paths[0][0]}"
-        self.kind = _kind(self.paths[0][0]) or "hdf5"
+        self.kind = kind_of(self.paths[0][0]) or "hdf5"
 
     def _array(self, name: str, dims: tuple[str, ...], backed: Backed) -> Stored:
         place = (backed.path, backed.group)
@@ -238,7 +239,7 @@ class XarrayCube(Cube):
         values = (backed.scale, backed.offset, backed.missing)
         out.packed = any(v is not None for v in values)
         out.scale = 1.0 if backed.scale is None else backed.scale
-        out.offset = backed.offset or 0.0
+        out.offset = -0.0 if backed.offset is None else backed.offset
         out.missing = backed.missing
         if len(out.shape) != len(dims) or backed.astype not in ("", out.dtype) or (out.packed and out.dtype == "f16"):
             out.why = "xarray sees another array than the one in the file"

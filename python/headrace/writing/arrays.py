@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _core
-from ..arrays.model import Stored
-from ..arrays.open import Cube, Description, open_arrays
+from ..arrays.cube import Cube
+from ..arrays.description import Description
+from ..arrays.model import PACKING, Stored
+from ..arrays.open import open_arrays
 from ..errors import Unsupported, UsageError
 from ..fields import array
 from .journal import Written, head_line
@@ -125,12 +127,14 @@ class ArrayPacking:
 
     def _job(self, name: str, new: str, number: int) -> _Job:
         stored = self.cube.variable(name)
-        self._check_alike(name)
+        self._check_alike(name, self.reader.unpacks(number))
         shape = tuple(self.reader.shape(number))
         named = any(d != f"axis{i}" for i, d in enumerate(stored.dims))
         fill = stored.fill[::-1] if stored.big_endian else stored.fill
         attributes = written_attributes(stored)
-        spec = Spec(new, stored.dtype, shape, (), (), stored.dims if named else (), attributes, fill)
+        if self.reader.unpacks(number):  # no one scale serves for all files
+            fill, attributes = b"", {k: v for k, v in attributes.items() if k not in PACKING}
+        spec = Spec(new, str(self.reader.dtype(number)), shape, (), (), stored.dims if named else (), attributes, fill)
         spec.codec, spec.level = self.codec or "none", self.level
         job = _Job(number, stored, spec, wanted_of(stored.dims, shape, self.along, self.access.window or 1, self.patch))
         if self.to == "npy":
@@ -153,13 +157,15 @@ class ArrayPacking:
         job.passes = passes(spec.shape, job.source.chunk, job.slab) if job.source.filters else 1.0
         return job
 
-    def _check_alike(self, name: str) -> None:
+    def _check_alike(self, name: str, unpacks: bool) -> None:
         """Attributes are taken from the first file: those that say what the numbers mean must be the same in all."""
         segments = self.cube.segments(name, self.along) if self.along in self.cube.variable(name).dims else []
         for (path, _), other in zip(self.cube.paths, segments):
-            for word in ("units", "calendar"):
-                a, b = (plain_json(s.attributes.get(word)) for s in (segments[0], other))
-                if a != b:
+            said = [(w, *(plain_json(s.attributes.get(w)) for s in (segments[0], other))) for w in ("units", "calendar")]
+            if not unpacks:
+                said.append(("_FillValue", segments[0].missing, other.missing))
+            for word, a, b in said:
+                if str(a) != str(b):
                     raise UsageError(
                         f"'{name}' has the {word} {a!r} in {self.cube.where} and {b!r} in {path}: one array cannot hold both; "
                         f"pack with --drop {name}"
@@ -239,6 +245,10 @@ class ArrayPacking:
         for path, group in self.cube.paths:
             files = [path] if os.path.isfile(path) else []
             sizes.append([os.path.basename(path), group, *map(os.path.getsize, files)])
+        for job in self.jobs:
+            if self.reader.unpacks(job.number):
+                segments = self.cube.segments(job.source.name, self.along)
+                sizes.append([[s.packed, s.scale, s.offset, s.missing] for s in segments])
         arrays = [[j.source.name, self._about(j), j.spec.dims, plain_json(j.spec.attributes), j.spec.level] for j in self.jobs]
         return plan_of("arrays", self.to, sizes, arrays)
 

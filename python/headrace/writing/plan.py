@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.cube import Cube
 from ..arrays.model import Stored
-from ..arrays.open import Cube
 from ..errors import Exhausted
 from .targets import Target, ZarrTarget
 

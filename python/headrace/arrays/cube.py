@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The variables of a data set of arrays: files that follow each other along one axis, or are a sample each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import Unsupported, UsageError
+from .files import expanded, kind_of, read_arrays
+from .model import Stored, listed
+from .volumes import read_cases
+
+
+class Cube:
+    """The variables of one or several files that follow each other along one axis."""
+
+    #: Axes of which only some indexes are there.
+    cuts: Mapping[str, list[int]] = {}
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self.paths = expanded(urls)
+        self.kind = kind_of(self.paths[0][0])
+        self.files = [{a.name: a for a in read_arrays(path, group)} for path, group in self.paths]
+        self.where = self.paths[0][0]
+
+    def variable(self, name: str) -> Stored:
+        first = self.files[0]
+        if not isinstance(name, str) or name not in first:
+            if len(first) == 1 and name in ("", "data"):
+                name = next(iter(first))
+            else:
+                raise UsageError(f"{self.where} has no variable {name!r}; it has {listed(first)}")
+        stored = first[name]
+        if stored.why:
+            raise Unsupported(f"{self.where}: '{name}' cannot be read: {stored.why}")
+        return stored
+
+    def segments(self, name: str, along: str | None) -> list[Stored]:
+        """Those of all files; of one that does not run along the axis, the first's."""
+        if along is None:
+            return [self.files[0][name]]
+        out = []
+        for (path, _), arrays in zip(self.paths, self.files):
+            if name not in arrays:
+                raise UsageError(f"{path} has no variable {name!r}, which {self.where} has; it has {listed(arrays)}")
+            if arrays[name].why:
+                raise Unsupported(f"{path}: '{name}' cannot be read: {arrays[name].why}")
+            out.append(arrays[name])
+        return out
+
+    def coordinate(self, dim: str, extent: int) -> Any:
+        """The values of the axis; None where it has none."""
+        stored = self.files[0].get(dim)
+        if stored is None or stored.why or stored.shape != (extent,) or stored.kind != "array" or stored.values is not None:
+            return None
+        from .description import values_of
+
+        return values_of(self, stored)
+
+    def open_all(self) -> None:
+        """Called where all variables are asked for."""
+
+    def lead(self) -> Stored:
+        """The variable whose first axis samples run along unless told: the one of most axes."""
+        good = [a for a in self.files[0].values() if not a.why and len(a.shape) > a.inner]
+        if not good:
+            reasons = "; ".join(f"'{a.name}': {a.why or 'it is one number'}" for a in self.files[0].values())
+            raise Unsupported(f"{self.where} holds no array that can be read: {reasons}")
+        return max(good, key=lambda a: len(a.shape) - a.inner)
+
+
+class Cases(Cube):
+    """Files, or groups of them, that are a sample each."""
+
+    def __init__(self, urls: Sequence[str], along: str) -> None:
+        self.paths = expanded(urls)
+        self.kind = kind_of(self.paths[0][0])
+        self.names, self.files = read_cases(self.paths, along, read_arrays, self.kind)
+        self.where = self.paths[0][0]
+
+    def segments(self, name: str, along: str | None) -> list[Stored]:
+        out = []
+        for case, arrays in zip(self.names, self.files):
+            if name not in arrays:
+                raise UsageError(f"{case} has no variable {name!r}, which {self.names[0]} has; it has {listed(arrays)}")
+            if arrays[name].why:
+                raise Unsupported(f"{case}: '{name}' cannot be read: {arrays[name].why}")
+            out.append(arrays[name])
+        return out

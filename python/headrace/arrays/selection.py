@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of every axis a field takes: ``sel``, ``patch``, ``periodic``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import UsageError
+from .cube import Cube
+from .model import Stored, listed
+
+
+def _indexes(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
+    """The indexes of an axis that ``sel`` names by the values of its coordinate, or by number."""
+    known = cube.coordinate(dim, extent)
+    if isinstance(wanted, slice):
+        if wanted.step is not None:
+            raise UsageError(f"sel: a slice of '{dim}' with a step; write the values as a list")
+        if known is None:
+            return list(range(extent))[wanted]
+        low = -np.inf if wanted.start is None else wanted.start
+        high = np.inf if wanted.stop is None else wanted.stop
+        out = np.flatnonzero((known >= min(low, high)) & (known <= max(low, high))).tolist()
+        if not out:
+            raise UsageError(f"sel: no value of '{dim}' lies between {low} and {high}")
+        return out
+    values = np.ravel(np.asarray(wanted))
+    if values.size == 0 or values.dtype.kind not in "iuf":
+        raise UsageError(f"sel: '{dim}' wants numbers, not {wanted!r}")
+    out = []
+    for value in values.tolist():
+        if known is None:
+            if value != int(value) or not 0 <= value < extent:
+                raise UsageError(f"sel: there is no index {value} on '{dim}', which has {extent} and no coordinate")
+            out.append(int(value))
+            continue
+        near = np.flatnonzero(np.isclose(known, value, rtol=1e-6, atol=0))
+        if near.size != 1:
+            shown = ", ".join(map(str, known[:20].tolist()))
+            raise UsageError(f"sel: '{dim}' has {'no' if near.size == 0 else 'several'} value {value}; it has {shown}")
+        out.append(int(near[0]))
+    return out
+
+
+def axes_of(cube: Cube, stored: Stored, along: str, options: Mapping[str, Any], name: str) -> list[tuple[list[int], int, bool]]:
+    patch = options.get("patch") or ()
+    periodic = options.get("periodic") or ()
+    sel = options.get("sel") or {}
+    for dim in [*sel, *periodic]:
+        if dim not in stored.dims:
+            raise UsageError(f"field '{name}': '{stored.name}' has no axis '{dim}'; it has {listed(stored.dims)}")
+        if dim == along:
+            raise UsageError(f"field '{name}': samples run along '{dim}'; window and horizon say what they take of it")
+    free = [i for i, dim in enumerate(stored.dims) if dim != along and dim not in sel]
+    if len(patch) > len(free):
+        raise UsageError(
+            f"field '{name}': a patch of {len(patch)} axes, and '{stored.name}' has {len(free)} beside '{along}' and sel"
+        )
+    size = dict(zip(free[len(free) - len(patch) :], patch))
+    out: list[tuple[list[int], int, bool]] = []
+    for i, dim in enumerate(stored.dims):
+        cut = cube.cuts.get(dim) if dim != along else None
+        indexes = _indexes(cube, dim, sel[dim], len(cut) if cut else stored.shape[i]) if dim in sel else []
+        if cut is not None:
+            if i in size:
+                raise UsageError(f"field '{name}': a patch along '{dim}', of which the Dataset holds a part: open all of it")
+            indexes = [cut[n] for n in indexes] if indexes else list(cut)
+        out.append((indexes, size.get(i, 0), dim in periodic))
+    return out

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "array/stretches.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "array/unpack.h"
+
+namespace headrace {
+namespace {
+
+// By their bits: NaN is what some files say, and is not equal to itself.
+bool same_number(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
+
+bool same_packing(const Array& a, const Array& b) {
+  if (a.packed != b.packed) return false;
+  if (!a.packed) return true;
+  const bool same_missing = a.missing.has_value() == b.missing.has_value() &&
+                            (!a.missing || same_number(*a.missing, *b.missing));
+  return same_missing && same_number(a.scale, b.scale) && same_number(a.offset, b.offset);
+}
+
+}  // namespace
+
+bool is_unpacked(const Variable& variable) {
+  return std::any_of(variable.segments.begin(), variable.segments.end(),
+                     [](const auto& array) { return array->packed; });
+}
+
+bool is_unpacked(const ArrayDescription& d, const ArrayField& field) {
+  return std::any_of(field.variables.begin(), field.variables.end(),
+                     [&d](uint32_t v) { return is_unpacked(d.variables[v]); });
+}
+
+bool is_turned(const ArrayDescription& d, const ArrayField& field) {
+  return std::any_of(field.variables.begin(), field.variables.end(), [&d](uint32_t v) {
+    const auto& segments = d.variables[v].segments;
+    return std::any_of(segments.begin(), segments.end(),
+                       [](const auto& array) { return array->big_endian; });
+  });
+}
+
+bool is_packed_alike(const Variable& variable) {
+  return std::all_of(
+      variable.segments.begin(), variable.segments.end(),
+      [&variable](const auto& array) { return same_packing(*array, *variable.segments[0]); });
+}
+
+void visit_stretches(const Variable& variable, int64_t begin, const Extents& shape,
+                     const std::function<void(const Stretch&)>& visit) {
+  const auto total = static_cast<size_t>(elements_in(shape));
+  if (!variable.along || variable.segments.size() == 1)
+    return visit({variable.segments[0].get(), 0, total});
+  const size_t axis = *variable.along;
+  const int64_t steps = shape[axis];
+  size_t inner = 1;
+  for (size_t a = axis + 1; a < shape.size(); ++a) inner *= static_cast<size_t>(shape[a]);
+  const size_t outer = total == 0 ? 0 : total / (static_cast<size_t>(steps) * inner);
+  int64_t first = 0;  // of the segment, along the axis
+  for (const auto& segment : variable.segments) {
+    const int64_t from = std::max(begin, first) - begin;
+    const int64_t to = std::min(begin + steps, first + segment->shape[axis]) - begin;
+    first += segment->shape[axis];
+    if (from >= to) continue;
+    if (to - from == steps) return visit({segment.get(), 0, total});
+    for (size_t o = 0; o < outer; ++o)
+      visit({segment.get(), (o * static_cast<size_t>(steps) + static_cast<size_t>(from)) * inner,
+             static_cast<size_t>(to - from) * inner});
+  }
+}
+
+void turn_stretch(const Stretch& stretch, MutableBytes raw) {
+  const size_t item = size_of(stretch.array->dtype);
+  if (stretch.array->big_endian)
+    swap_bytes(raw.subspan(stretch.first * item, stretch.count * item), item);
+}
+
+void unpack_stretch(const Stretch& stretch, Bytes raw, MutableBytes out) {
+  const size_t item = size_of(stretch.array->dtype);
+  const size_t unpacked = size_of(unpacked_dtype(stretch.array->dtype));
+  unpack_numbers(*stretch.array, raw.subspan(stretch.first * item, stretch.count * item),
+                 out.subspan(stretch.first * unpacked, stretch.count * unpacked));
+}
+
+}  // namespace headrace
