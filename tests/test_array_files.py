@@ -551,6 +551,16 @@ def test_odd_metadata_are_errors(tmp_path, text):
         hr.open(tmp_path / "a.zarr")
 
 
+def test_a_stride_far_beyond_the_axis_gives_one_sample(tmp_path):
+    """Times the 16 MiB of a position it is 2^64."""
+    np.lib.format.open_memmap(tmp_path / "a.npy", "w+", "f4", (4, 2048, 2048)).flush()  # holes
+    code = "import sys, headrace as hr; print(len(hr.open(sys.argv[1], {'x': hr.array('data', stride=1 << 40)})))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, os.fspath(tmp_path / "a.npy")], capture_output=True, text=True, timeout=60
+    )
+    assert ended.stdout == "1\n", (ended.returncode, ended.stderr)
+
+
 def test_without_h5py_the_error_says_what_to_install(tmp_path):
     (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     code = (

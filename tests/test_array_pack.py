@@ -401,6 +401,14 @@ def test_verify_finds_a_changed_byte(tmp_path: pathlib.Path, to: str) -> None:
     assert bad.returncode == 1 and file.name in bad.stdout
 
 
+def test_a_quote_in_the_name_of_a_file(tmp_path: pathlib.Path) -> None:
+    """The manifest is JSON all the same, and is found to be true."""
+    np.save(tmp_path / "a.npy", np.arange(40))
+    hr.pack(tmp_path / "a.npy", tmp_path / 'a "b".h5', to="hdf5")
+    manifest = json.loads((tmp_path / 'a "b".h5.headrace.json').read_text())
+    assert manifest["shards"][0]["name"] == 'a "b".h5'
+
+
 def test_what_is_said(tmp_path: pathlib.Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f.create_dataset("x", data=cube("f4", 0, (64, 128, 128)), chunks=(1, 128, 128), compression="gzip")

@@ -206,3 +206,63 @@ def test_more_values_than_the_file_could_hold(tmp_path):
         f.create_dataset("v", (1 << 33,), h5py.vlen_dtype("u1"), chunks=(1 << 20,), maxshape=(None,))
     with pytest.raises(hr.DataError, match=f"says {1 << 33} values of variable length"):
         hr.open(url)
+
+
+def test_a_chunk_that_is_said_to_have_4_gib_takes_no_memory(tmp_path):
+    """Its size is a number of the file: the engine's threads ask whether so much is there before they make room."""
+    path = tmp_path / "z.h5"
+    with h5py.File(path, "w", libver="earliest") as f:
+        f.create_dataset("z", data=np.random.default_rng(0).random((40, 60)), chunks=(1, 60), compression="gzip")
+        chunks = [f["z"].id.get_chunk_info(i) for i in range(40)]
+    data = bytearray(path.read_bytes())
+    for chunk in chunks[:20]:
+        at = data.find(struct.pack("<IIQQQ", chunk.size, 0, *chunk.chunk_offset, 0))
+        data[at : at + 4] = struct.pack("<I", 0xFFFFFFF0)
+    path.write_bytes(data)
+    code = """
+import resource, sys
+import headrace as hr
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+fields = {"z": hr.array("z")}
+options = dict(batch_size=4, output="numpy", shuffle=False, threads=2, memory_budget="64MiB")
+try:
+    next(iter(hr.Loader(sys.argv[1], fields=fields, **options)))
+except hr.DataError as e:
+    print(e)
+good = [b["z"].shape for b in hr.Loader(sys.argv[1], fields=fields, bad_samples="replace", **options)]
+assert good == [(4, 60)] * 10, good
+"""
+    ended = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert "the file ends here, 42949" in ended.stdout and f"offset {len(data)}" in ended.stdout, ended.stdout
+    assert "byte" not in ended.stdout.partition("bytes too early")[2]  # of the value: it is where the file ends
+
+
+def test_damaged_metadata_are_errors_that_name_the_file(tmp_path):
+    """h5py says so by exceptions of many kinds; whoever opens a data set catches hr.Error."""
+    path = tmp_path / "whole.h5"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("x", data=np.arange(400.0).reshape(40, 10), chunks=(8, 10), compression="gzip")
+        f["y"] = np.arange(40)
+        f.create_dataset("v", (40,), h5py.vlen_dtype("u1"))[3] = np.arange(5, dtype="u1")
+    code = """
+import random, sys
+import headrace as hr
+whole, rng, said = open(sys.argv[1], "rb").read(), random.Random(1), 0
+for _ in range(300):
+    data = bytearray(whole)
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    open(sys.argv[2], "wb").write(data)
+    try:
+        hr.open(sys.argv[2])
+    except hr.Error as e:
+        said += 1
+        assert sys.argv[2] in str(e), e
+print(said)
+"""
+    command = [sys.executable, "-c", code, str(path), str(tmp_path / "damaged.h5")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    if ended.returncode < 0:
+        pytest.skip("HDF5 itself ended the process")
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert int(ended.stdout) > 3

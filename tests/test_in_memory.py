@@ -90,6 +90,18 @@ def test_files_of_arrays(tmp_path: pathlib.Path) -> None:
     assert not ours()
 
 
+def test_what_only_h5py_reads_is_read_by_it_and_the_rest_is_held(tmp_path: pathlib.Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    data = np.arange(120, dtype="i4").reshape(30, 4)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("x", data=data, chunks=(5, 4), scaleoffset=0)
+        f["y"] = data * 2
+    held = hr.open(tmp_path / "a.h5", in_memory=True)
+    assert len(ours()) == 1 and any("h5py" in n for n in held.notices)
+    np.testing.assert_array_equal([s["x"] for s in held], data)
+    np.testing.assert_array_equal([s["y"] for s in held], 2 * data)
+
+
 def test_plain_files_in_folders(tmp_path: pathlib.Path) -> None:
     for c in "ab":
         for i in range(5):

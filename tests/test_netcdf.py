@@ -280,3 +280,28 @@ def test_large_numbers_cost_nothing(tmp_path, where, what, words):
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=60)
     assert words in done.stdout, done.stderr
     assert "offset" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
+def test_several_missing_values_are_refused_and_not_taken_for_numbers(tmp_path, kind):
+    """netCDF4 and xarray mask both."""
+    with netcdf.Dataset(tmp_path / "a.nc", "w", format=kind) as f:
+        f.createDimension("time", 4)
+        for name, dtype, fill, missing in (
+            ("two", "i2", -1, np.int16(-2)),
+            ("one", "i2", -1, np.int16(-1)),
+            ("nan", "f4", np.nan, np.float32(4)),
+            ("wide", "f4", np.float32(1e20), np.float64(1e20)),
+        ):
+            v = f.createVariable(name, dtype, ("time",), fill_value=fill)
+            v.missing_value, v.scale_factor = missing, 0.5
+            v.set_auto_maskandscale(False)
+            v[:] = np.array([1, 1e20 if dtype == "f4" else -1, 4, 4 if dtype == "f4" else -2], dtype)
+    with pytest.raises(hr.Unsupported, match=r"'two' cannot be read: it has several missing values \(-1, -2\)"):
+        hr.open(tmp_path / "a.nc", {"x": hr.array("two")})
+    ds = hr.open(tmp_path / "a.nc")
+    assert "several missing values" in ds.notices[0]
+    got = {name: [float(s[name]) for s in ds] for name in ("one", "nan", "wide")}
+    np.testing.assert_array_equal(got["one"], [0.5, np.nan, 2, -1])
+    np.testing.assert_array_equal(got["nan"], np.float32([0.5, 5e19, np.nan, np.nan]))
+    np.testing.assert_array_equal(got["wide"], [0.5, np.nan, 2, 2])

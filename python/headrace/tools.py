@@ -129,6 +129,7 @@ def doctor() -> list[tuple[str, bool, str]]:
         ("jax", 'output="jax"'),
         ("PIL", "TIFF, BMP, GIF and other pictures"),
         ("pyarrow", "Parquet"),
+        ("h5py", "HDF5, NetCDF-4"),
         ("ml_dtypes", "bfloat16 in NumPy"),
     ):
         package = "pillow" if name == "PIL" else name

@@ -266,6 +266,9 @@ SourceHandle open_arrays(nb::handle d) {
   out.source = unwrap(make_array_source(description_of(d, *store), store));
   out.format = get<std::string>(d, "format");
   out.notices = get<std::vector<std::string>>(d, "notices");
+  if (has(d, "readers"))
+    for (const auto& [path, reader] : nb::cast<nb::dict>(d["readers"]))
+      out.by_python.push_back(nb::cast<std::string>(path));
   return out;
 }
 

@@ -97,6 +97,7 @@ SourceHandle hold(const SourceHandle& from, const std::string& folder) {
     files.push_back(from.source->file_path(f));
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
+  for (const std::string& name : from.by_python) std::erase(files, name);  // goes on to read them
   auto work = std::async(std::launch::async, [&] {
     return from.whole ? hold_source(from.whole, options)
                       : hold_source(from.source, std::move(files), options);

@@ -24,7 +24,8 @@ struct SourceHandle {
   std::vector<std::string> notices;  // what the user should hear once
   std::vector<std::string> classes;  // names of the class numbers, of class folders
   std::vector<ShardSummary> shards;
-  uint64_t shards_built = 0;  // indexed now, and not found ready
+  uint64_t shards_built = 0;           // indexed now, and not found ready
+  std::vector<std::string> by_python;  // of its files those that are names for what Python reads
 };
 
 }  // namespace headrace::py

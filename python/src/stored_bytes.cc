@@ -44,11 +44,13 @@ PyTypeObject* make_type() {
       {Py_tp_doc, const_cast<char*>("bytes in the memory that they were read into")},
       {0, nullptr}};
   static PyType_Spec spec{"headrace._core.StoredBytes", static_cast<int>(PyBytes_Type.tp_basicsize),
-                          static_cast<int>(PyBytes_Type.tp_itemsize),
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                          static_cast<int>(PyBytes_Type.tp_itemsize), Py_TPFLAGS_DEFAULT, slots};
   const nb::object bases = nb::make_tuple(nb::handle(reinterpret_cast<PyObject*>(&PyBytes_Type)));
   PyObject* type = PyType_FromSpecWithBases(&spec, bases.ptr());
   if (type == nullptr) throw nb::python_error();
+  // Nobody makes one from Python: let_go() would look for an owner.  (Python 3.9 has no flag for
+  // it.)
+  reinterpret_cast<PyTypeObject*>(type)->tp_new = nullptr;
   return reinterpret_cast<PyTypeObject*>(type);
 }
 

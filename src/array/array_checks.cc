@@ -223,7 +223,8 @@ Status check_field(const ArrayDescription& d, const ArrayField& field) {
     const Array& array = *variable.segments[0];
     if (array.shape != like.shape || array.dtype != like.dtype || variable.along != lead.along)
       return invalid(
-          fmt::format("'{}' is {}[{}], '{}' is {}[{}]: variables of one field must be alike",
+          fmt::format("'{}' is stored as {}[{}], '{}' as {}[{}]: variables of one field must be "
+                      "alike; make a field of each",
                       lead.name, dtype_name(like.dtype), fmt::join(like.shape, ","), variable.name,
                       dtype_name(array.dtype), fmt::join(array.shape, ",")));
   }

@@ -367,7 +367,9 @@ class ArraySource final : public Source {
         bytes += static_cast<uint64_t>(elements_in(array.shape)) * size_of(array.dtype) /
                  static_cast<uint64_t>(std::max<int64_t>(1, array.shape[*variable.along]));
       }
-    const auto stride = static_cast<uint64_t>(std::max<int64_t>(1, d_.samples.stride));
+    // The user's may be longer than the axis, by so much that a product with it would not fit.
+    const auto stride = static_cast<uint64_t>(
+        std::clamp<int64_t>(d_.samples.stride, 1, std::max<int64_t>(1, d_.samples.end)));
     const uint64_t by_chunk = std::max<uint64_t>(1, static_cast<uint64_t>(chunk) / stride);
     const uint64_t position_bytes = std::max<uint64_t>(1, bytes) * stride;
     const uint64_t whole = std::max<uint64_t>(1, kBlockBytes / (by_chunk * position_bytes));

@@ -10,6 +10,10 @@
 namespace headrace {
 namespace {
 
+// Deflate makes at most 1032 bytes of one, an offset has 8.
+constexpr uint64_t kMostForByte = 129;
+constexpr uint64_t kMostForNothing = 1 << 20;
+
 Status check_form(const Array& flat, const Array& offsets) {
   HEADRACE_TRY(check_array(flat));
   HEADRACE_TRY(check_array(offsets));
@@ -27,9 +31,32 @@ Status check_form(const Array& flat, const Array& offsets) {
   return {};
 }
 
+// A shape is quickly written: so many offsets as what is stored of them could become.
+Status check_count(const Array& offsets, const std::vector<std::string>& files,
+                   const Store& store) {
+  const auto count = static_cast<uint64_t>(offsets.shape[0]);
+  if (count <= kMostForNothing) return {};
+  uint64_t stored = 0;
+  for (const ChunkPlace& place : offsets.places) {
+    uint64_t bytes = place.stored;
+    if (bytes == kWholeFile) {
+      HEADRACE_ASSIGN(const FileInfo info, store.stat(files[place.file]));
+      bytes = info.bytes;
+    }
+    if (bytes <= ~uint64_t{0} - stored) stored += bytes;
+  }
+  if ((count - kMostForNothing) / kMostForByte > stored)
+    return corrupt(fmt::format(
+        "'{}' says {} offsets, and {} bytes are stored of them: the data set is damaged, or most "
+        "of them were never written",
+        offsets.name, count, stored));
+  return {};
+}
+
 Result<std::vector<int64_t>> read_offsets(const Array& offsets,
                                           const std::vector<std::string>& files,
                                           const Store& store) {
+  HEADRACE_TRY(check_count(offsets, files, store));
   std::vector<int64_t> out(static_cast<size_t>(offsets.shape[0]));
   const Strided to{reinterpret_cast<std::byte*>(out.data()), {sizeof(int64_t)}};
   Status status;

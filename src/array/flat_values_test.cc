@@ -86,5 +86,16 @@ TEST_F(FlatValues, compressed_ones_are_refused) {
   EXPECT_EQ(read({0, 10}).status().code(), Code::kUnsupported);
 }
 
+TEST_F(FlatValues, offsets_that_were_never_stored_take_no_memory) {
+  offsets_.shape = offsets_.chunk = {int64_t{1} << 40};
+  offsets_.places = {{2, 0, 0, 0}};
+  const auto table = read_flat_values(flat_, offsets_, files_, *local_store());
+  ASSERT_FALSE(table.ok());
+  EXPECT_EQ(table.status().code(), Code::kCorrupt);
+  EXPECT_NE(table.status().text().find("'offsets' says 1099511627776 offsets, and 0 bytes"),
+            std::string::npos)
+      << table.status().text();
+}
+
 }  // namespace
 }  // namespace headrace

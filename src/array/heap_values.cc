@@ -186,7 +186,8 @@ class ObjectFinder {
                    std::ranges::lower_bound(wanted, object, {}, object_of) - wanted.begin());
                i < wanted.size() && object_of(wanted[i]) == object; ++i) {
             ValueExtent& extent = out_.extents[wanted[i]];
-            if (extent.offset != 0) continue;  // an object's number that comes twice
+            // An object's number that comes twice: all that want it have the first one.
+            if (extent.offset != 0) break;
             const uint64_t value = uint64_t{references_[wanted[i]].elements} * values_.item_bytes;
             extent = value <= bytes ? ValueExtent{offset, value} : ValueExtent{offset, kShort};
             --left;

@@ -200,5 +200,25 @@ TEST(HeapValues, damage_anywhere_is_an_error_or_an_extent_of_the_file) {
     }
 }
 
+// Each object that has the number of many values, again and again, must not look at all of them.
+TEST(HeapValues, a_number_that_comes_often_takes_no_time) {
+  constexpr uint64_t kObjects = 200'000;
+  constexpr uint64_t kObjectBytes = 24;  // a head of 16, one byte, filled up to 8
+  HeapWriter writer;
+  const uint64_t address = writer.add(std::vector<std::string>(kObjects, "x"));
+  for (uint64_t i = 0; i < kObjects; ++i) {
+    writer.patch(address + 16 + i * kObjectBytes, 1, 2);
+    writer.refer(1, address, 1);
+  }
+  writer.refer(1, address, 2);  // is nowhere: the walk goes on to the end
+  ByteList file;
+  const HeapValues values = writer.finish(file);
+  const Table table = look(values, file);
+  ASSERT_TRUE(table.ok()) << table.status().text();
+  EXPECT_EQ(table.value()->damaged.size(), 1u);
+  EXPECT_EQ(table.value()->extents[0].offset, address + 32);
+  EXPECT_EQ(table.value()->extents[kObjects - 1].offset, address + 32);
+}
+
 }  // namespace
 }  // namespace headrace

@@ -104,7 +104,12 @@ bool Engine::Core::read_late(const ChunkPtr& chunk) {
   bool is_there = true;
   for (ReadRange& range : chunk->gather.ranges()) {
     const ReadRequest request{range.path, range.offset, range.length, &range.into(), nullptr};
-    is_there = is_there && range.source->store().read_if_there(request);
+    // Whatever is thrown here, the I/O thread meets it too and says it.
+    const Status tried = guard([&]() -> Status {
+      is_there = range.source->store().read_if_there(request);
+      return {};
+    });
+    is_there = is_there && tried.ok();
     if (!is_there) break;
     read_.work(1, range.bytes().size(), 0);
     if (range.length == kWholeFile) note_whole_file(range.bytes().size());

@@ -242,6 +242,7 @@ SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
 Status Gather::locate(Status status, size_t i, size_t field, size_t v) const {
   if (!status.place().file.empty()) return status;  // the source itself knew the place
   const Entry& entry = requests_[i];
+  if (!status.place().file.empty()) return status;  // of reading or opening: it says where itself
   if (entry.request.first_piece[field] == entry.request.first_piece[field + 1]) return status;
   const auto pieces = std::span(entry.request.pieces)
                           .first(entry.request.first_piece[field + 1])

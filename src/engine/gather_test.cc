@@ -89,5 +89,35 @@ TEST_F(GatherTest, without_a_pool_nothing_is_handed_over) {
   EXPECT_EQ(gather_.value(0, 0).value().size(), 100u);
 }
 
+// Chunks that wait for their grant hold units too: one that fails before their turn comes must not
+// be read once more into the memory that others look at.
+TEST_F(GatherTest, who_holds_a_unit_that_failed_sees_the_failure) {
+  const Unit unit{.file = 0, .offset = 0, .stored_bytes = 100, .decoded_bytes = 100};
+  const auto first = units_.pin(*source_, unit);
+  const auto second = units_.pin(*source_, unit);
+  ASSERT_EQ(first, second);
+  bool must_read = false;
+  bool heard = false;
+  ASSERT_TRUE(units_.when_ready(first, must_read, [&heard] { heard = true; }));
+  ASSERT_TRUE(must_read);
+  first->status = corrupt("damaged");
+  units_.finish(first);
+  EXPECT_TRUE(heard);
+
+  EXPECT_FALSE(units_.when_ready(second, must_read, [] {}));
+  EXPECT_FALSE(must_read);
+
+  const auto third = units_.pin(*source_, unit);
+  EXPECT_NE(third, first);
+  ASSERT_TRUE(units_.when_ready(third, must_read, [] {}));
+  EXPECT_TRUE(must_read);
+  // It stands in the way of nobody that another has begun anew.
+  bool other = false;
+  EXPECT_FALSE(units_.when_ready(second, other, [] {}));
+  EXPECT_FALSE(other);
+  units_.finish(third);
+  EXPECT_EQ(units_.pin(*source_, unit), third);
+}
+
 }  // namespace
 }  // namespace headrace

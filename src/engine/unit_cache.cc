@@ -20,7 +20,10 @@ bool UnitCache::when_ready(const std::shared_ptr<SharedUnit>& unit, bool& must_r
                            std::function<void()> ready) {
   MutexLock lock(mu_);
   must_read = false;
-  Entry& entry = entries_[name_of(*unit)];
+  const auto found = entries_.find(name_of(*unit));
+  // It failed after it was pinned: its holders look at its status, and so nobody may write to it.
+  if (found == entries_.end() || found->second.unit != unit) return false;
+  Entry& entry = found->second;
   if (entry.stage == Stage::kReady) return false;
   entry.waiting.push_back(std::move(ready));
   if (entry.stage == Stage::kAbsent) {

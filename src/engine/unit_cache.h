@@ -45,8 +45,8 @@ class UnitCache {
   // Pins the unit until the returned pointer and its copies are gone.
   std::shared_ptr<SharedUnit> pin(const Source& source, const Unit& unit);
 
-  // Calls `ready` once the unit is ready: at once (returns false) when it already is,
-  // else later.  The first caller for an absent unit gets `must_read` = true and has to
+  // Calls `ready` once the unit is ready: at once (returns false) when it already is, or
+  // has failed, else later.  The first caller for an absent unit gets `must_read` = true and has to
   // read it and call finish().
   bool when_ready(const std::shared_ptr<SharedUnit>& unit, bool& must_read,
                   std::function<void()> ready);

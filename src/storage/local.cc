@@ -19,7 +19,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 
+#include "base/guard.h"
 #include "storage/descriptors.h"
 #include "storage/store.h"
 
@@ -50,6 +52,24 @@ Status read_exactly(int fd, uint64_t offset, MutableBytes out) {
     offset += static_cast<uint64_t>(n);
   }
   return {};
+}
+
+// Lengths and offsets come from the file: for a long one it is asked first whether it is there, so
+// that no memory is taken for what cannot be.
+constexpr uint64_t kLong = uint64_t{64} << 20;
+
+bool is_long(const ReadRequest& request) {
+  return request.length >= kLong || request.offset > uint64_t{INT64_MAX};
+}
+
+Status check_end(int fd, const ReadRequest& request) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return from_errno(errno, "stat");
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (request.offset <= size && request.length <= size - request.offset) return {};
+  const uint64_t there = request.offset < size ? size - request.offset : 0;
+  return corrupt(fmt::format("the file ends here, {} bytes too early", request.length - there))
+      .at(std::max(size, request.offset));
 }
 
 // All of `out` from the page cache, or false.
@@ -108,7 +128,8 @@ class LocalStore final : public Store {
 
   void read(std::span<ReadRequest> requests) const override {
     for (ReadRequest& request : requests) {
-      const Status status = read_one(request);
+      // Memory may run out, and whoever asked must hear of it.
+      const Status status = guard([&] { return read_one(request); });
       request.done(status.ok() ? status : status.in_file(request.path));
     }
   }
@@ -116,7 +137,7 @@ class LocalStore final : public Store {
   bool read_if_there(const ReadRequest& request) const override {
     if (request.length == kWholeFile) return read_whole_at_once(request);
     const auto file = descriptors_.open(request.path);
-    if (!file.ok()) return false;  // read() says why
+    if (!file.ok() || is_long(request)) return false;  // read() says why, or looks first
     request.into->resize(request.length);
     return read_at_once(file.value()->fd(), request.offset, request.into->span());
   }
@@ -159,6 +180,7 @@ class LocalStore final : public Store {
   Status read_one(const ReadRequest& request) const {
     if (request.length == kWholeFile) return read_whole(std::string(request.path), *request.into);
     HEADRACE_ASSIGN(const OpenFile file, descriptors_.open(request.path));
+    if (is_long(request)) HEADRACE_TRY(check_end(file->fd(), request));
     request.into->resize(request.length);
     return read_exactly(file->fd(), request.offset, request.into->span());
   }

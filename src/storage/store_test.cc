@@ -72,6 +72,19 @@ TEST_P(StoreConformance, a_whole_file_is_whole) {
   EXPECT_EQ(store().read_all(at("empty")).value().size(), 0u);
 }
 
+// Lengths and offsets come from files: no memory is taken for what is not there.
+TEST_P(StoreConformance, far_past_the_end_is_corrupt) {
+  Buffer out;
+  constexpr uint64_t kHuge = uint64_t{1} << 60;
+  for (const auto& [offset, length] :
+       {std::pair<uint64_t, uint64_t>{8, kHuge}, {kHuge, kHuge}, {~uint64_t{0} - 1, 1}}) {
+    const Status s = store().read_at(at("a.bin"), offset, length, out);
+    EXPECT_EQ(s.code(), Code::kCorrupt) << s.text();
+    EXPECT_EQ(s.place().file, at("a.bin"));
+    EXPECT_LE(out.capacity(), 4096u);
+  }
+}
+
 TEST_P(StoreConformance, past_the_end_is_corrupt_and_names_path_and_offset) {
   Buffer out;
   for (const auto& [offset, length] : {std::pair<uint64_t, uint64_t>{8, 3}, {11, 1}}) {

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,18 @@ def bytes_of(value: Any) -> bytes:
     return np.asarray(value).tobytes() if value is not None else b""
 
 
+_readers: weakref.WeakSet[_Reader] = weakref.WeakSet()
+
+
+def _new_locks() -> None:
+    """A thread of the parent, which the child does not have, may hold one."""
+    for reader in list(_readers):
+        reader._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_new_locks)
+
+
 class _Reader:
     """A data set, or one member of its records. Opens the file when it is first asked, once in a process."""
 
@@ -31,6 +44,7 @@ class _Reader:
         self._lock = threading.Lock()
         self._owner = 0
         self._dataset: Any = None
+        _readers.add(self)
 
     def _opened(self) -> Any:
         import h5py

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, NotFound, Unsupported, UsageError
+from ..errors import DataError, Error, NotFound, Unsupported, UsageError
 from .h5py import Numbers, Values, bytes_of
 from .hdf5_types import Column, Types
 from .model import Stored, choose_group, grid_of, is_big, no_places, number_type, one_place, plain_attributes
@@ -62,9 +62,11 @@ def _opened(path: str, work: Callable[[Any, Any], Any]) -> Any:
     try:
         with h5py.File(path, "r") as file:
             return work(h5py, file)
+    except Error:
+        raise
     except FileNotFoundError:
         raise NotFound(f"there is no {path}") from None
-    except OSError as e:
+    except (OSError, RuntimeError, KeyError, ValueError) as e:  # what h5py makes of damage depends on where it is
         raise DataError(f"{path}: h5py: {' '.join(str(e).split())}") from None
 
 

@@ -97,26 +97,28 @@ class Stored:
         """``scale_factor``, ``add_offset`` and ``_FillValue``, as NetCDF packs numbers; the others are kept for who looks."""
         self.attributes = plain_attributes(attributes)
 
-        def number(*names: str) -> float | None:
-            for name in names:
-                value = np.ravel(np.asarray(attributes[name])) if name in attributes else np.empty(0)
-                if value.size == 1 and value.dtype.kind in "iuf":
-                    return float(value[0])
-            return None
+        def numbers(name: str) -> list[float]:
+            value = np.ravel(np.asarray(attributes[name])) if name in attributes else np.empty(0)
+            return value.astype(float).tolist() if value.dtype.kind in "iuf" else []
+
+        def number(name: str) -> float | None:
+            return found[0] if len(found := numbers(name)) == 1 else None
 
         scale, offset = number("scale_factor"), number("add_offset")
-        missing = number("_FillValue", "missing_value")
-        if missing is not None and math.isnan(missing):  # as xarray writes floats: it is NaN already
-            missing = None
+        # NaN, as xarray writes floats, is NaN already.
+        absent = [v for v in numbers("_FillValue") + numbers("missing_value") if not math.isnan(v)]
         if str(attributes.get("_Unsigned", "")).lower().strip("b'") == "true" and self.dtype.startswith("i"):
             self.dtype = "u" + self.dtype[1:]  # classic NetCDF has no such types
-            missing = missing + 2.0 ** int(self.dtype[1:]) if missing is not None and missing < 0 else missing
+            absent = [v + 2.0 ** int(self.dtype[1:]) if v < 0 else v for v in absent]
+        missing = absent[0] if absent else None
         if self.dtype == "f16":
             return
         self.missing = missing
         floating = self.dtype in ("f32", "f64")
         if scale is None and offset is None and not (floating and missing is not None):
             return
+        if len(set(np.array(absent, "f4" if self.dtype == "f32" else "f8").tolist())) > 1:  # 1e20 is written as either
+            self.why = f"it has several missing values ({', '.join(f'{v:g}' for v in dict.fromkeys(absent))}), and one is read"
         self.packed = True
         self.scale, self.offset = (1.0 if scale is None else scale), (-0.0 if offset is None else offset)
 

@@ -137,7 +137,8 @@ def _leaf(layers: Any, name: str) -> Backed:
             "xarray makes it of all files; open_mfdataset(..., data_vars='minimal', coords='minimal', compat='override') takes the first's"
         )
     if original is None:
-        raise _Refused(f"dask computes it ({name.rpartition('-')[0]})")
+        remedy = "; of a Dataset opened with chunks=None, isel and sel are followed" if name.startswith("getitem-") else ""
+        raise _Refused(f"dask computes it ({name.rpartition('-')[0]}){remedy}")
     value = dict(original)[f"original-{name}"]
     return _follow(getattr(value, "value", value))
 

@@ -161,7 +161,7 @@ class ArrayPacking:
         """Attributes are taken from the first file: those that say what the numbers mean must be the same in all."""
         segments = self.cube.segments(name, self.along) if self.along in self.cube.variable(name).dims else []
         for (path, _), other in zip(self.cube.paths, segments):
-            said = [(w, segments[0].attributes.get(w), other.attributes.get(w)) for w in ("units", "calendar")]
+            said = [(w, *(plain_json(s.attributes.get(w)) for s in (segments[0], other))) for w in ("units", "calendar")]
             if not unpacks:
                 said.append(("_FillValue", segments[0].missing, other.missing))
             for word, a, b in said:

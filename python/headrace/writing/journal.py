@@ -32,7 +32,10 @@ def head_line(plan: str, format: str, samples: int) -> str:
 
 
 def manifest_text(head: str, files: Iterable[Written]) -> str:
-    lines = [f'{{"name": "{f.name}", "samples": {f.samples}, "bytes": {f.bytes}, "crc32c": "{f.crc32c:08x}"}}' for f in files]
+    lines = [
+        f'{{"name": {json.dumps(f.name, ensure_ascii=False)}, "samples": {f.samples}, "bytes": {f.bytes}, "crc32c": "{f.crc32c:08x}"}}'
+        for f in files
+    ]
     return head + "\n" + ",\n".join(lines) + "\n]}\n"
 
 
