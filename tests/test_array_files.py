@@ -287,6 +287,27 @@ def test_several_variables_stack_and_levels_are_chosen_by_their_values(climate):
         hr.open(url, {"x": hr.array("t2m", sel={"level": 600})})
 
 
+@pytest.mark.parametrize(
+    ("dim", "wanted", "words"),
+    [
+        ("lon", slice(5, 5), "is nothing"),
+        ("lon", slice(100, 200), "is nothing"),
+        ("lon", slice(0.5, 2), "whole numbers"),
+        ("lon", float("nan"), "no index nan"),
+        ("level", slice("a", "b"), "wants numbers"),
+        ("level", float("nan"), "no value nan"),
+    ],
+)
+def test_selections_of_nothing_are_refused(tmp_path, dim, wanted, words):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        x = file.create_dataset("x", data=np.zeros((6, 3, 4), np.float32))
+        for axis, name in enumerate(("time", "level", "lon")):
+            x.dims[axis].label = name
+        file["level"] = np.array([500, 850, 1000])
+    with pytest.raises(hr.UsageError, match=words):
+        hr.open(tmp_path / "a.h5", {"x": hr.array("x", along="time", sel={dim: wanted})})
+
+
 def test_a_data_set_opens_by_itself(climate, capfd):
     url, want = climate
     ds = hr.open(url)

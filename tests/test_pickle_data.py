@@ -241,5 +241,5 @@ def test_a_single_sample_is_still_a_row(data: Data, tmp_path: pathlib.Path) -> N
 
 def test_what_lists_do_not_hold_is_refused_by_name(tmp_path: pathlib.Path, data: Data) -> None:
     samples = [(f"{i}.{e}", b"1") for i in range(4) for e in (["cls", "txt"] if i != 2 else ["cls"])]
-    with pytest.raises(hr.Error, match="txt.*drop="):
+    with pytest.raises(hr.Error, match=r"txt.*drop="):
         hr.pack(write_tar(tmp_path / "gap.tar", samples), tmp_path / "out", to="pickle")

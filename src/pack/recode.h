@@ -16,9 +16,9 @@
 namespace headrace {
 
 struct RecodeOptions {
-  int max_side = 0;  // 0: any; else pictures whose longer side exceeds it are made smaller
-  int quality = 0;   // 0: 90 for pictures that are made smaller; else every JPEG is encoded anew
-  bool raw = false;  // pictures become uint8 [height, width, channels] as the bytes of a .npy
+  int max_side = 0;    // 0: any; else pictures whose longer side exceeds it are made smaller
+  int quality = 0;     // 0: 90 for pictures that are made smaller; else every JPEG is encoded anew
+  bool raw = false;    // pictures become uint8 [height, width, channels] as the bytes of a .npy
   bool orient = true;  // false: pixels stay as they lie, whatever EXIF says
   bool any() const { return max_side != 0 || quality != 0 || raw; }
 };

@@ -19,8 +19,10 @@ def _indexes(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
     if isinstance(wanted, slice):
         if wanted.step is not None:
             raise UsageError(f"sel: a slice of '{dim}' with a step; write the values as a list")
+        if not all(bound is None or isinstance(bound, (int, float, np.number)) for bound in (wanted.start, wanted.stop)):
+            raise UsageError(f"sel: a slice of '{dim}' wants numbers, not {wanted.start!r} and {wanted.stop!r}")
         if known is None:
-            return list(range(extent))[wanted]
+            return _by_number(dim, wanted, extent)
         low = -np.inf if wanted.start is None else wanted.start
         high = np.inf if wanted.stop is None else wanted.stop
         out = np.flatnonzero((known >= min(low, high)) & (known <= max(low, high))).tolist()
@@ -33,7 +35,7 @@ def _indexes(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
     out = []
     for value in values.tolist():
         if known is None:
-            if value != int(value) or not 0 <= value < extent:
+            if not np.isfinite(value) or value != int(value) or not 0 <= value < extent:
                 raise UsageError(f"sel: there is no index {value} on '{dim}', which has {extent} and no coordinate")
             out.append(int(value))
             continue
@@ -42,6 +44,15 @@ def _indexes(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
             shown = ", ".join(map(str, known[:20].tolist()))
             raise UsageError(f"sel: '{dim}' has {'no' if near.size == 0 else 'several'} value {value}; it has {shown}")
         out.append(int(near[0]))
+    return out
+
+
+def _by_number(dim: str, wanted: slice, extent: int) -> list[int]:
+    if not all(bound is None or isinstance(bound, (int, np.integer)) for bound in (wanted.start, wanted.stop)):
+        raise UsageError(f"sel: '{dim}' has no coordinate; a slice of it is one of whole numbers")
+    out = list(range(extent))[wanted]
+    if not out:
+        raise UsageError(f"sel: {wanted.start} to {wanted.stop} of '{dim}' is nothing; it has {extent} and no coordinate")
     return out
 
 
