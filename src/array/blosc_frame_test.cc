@@ -44,9 +44,9 @@ std::vector<Case> cases() {
   std::vector<Case> out;
   for (const char* codec : {"lz4", "lz4hc", "zstd", "zlib", "blosclz"})
     for (const int shuffle : {BLOSC_NOSHUFFLE, BLOSC_SHUFFLE, BLOSC_BITSHUFFLE})
-      for (const size_t item : {1, 2, 3, 4, 8, 12, 16, 17, 48})
-        for (const size_t elements : {1, 131, 20'001})
-          for (const size_t block : {0, 640, 50'000})
+      for (const size_t item : {1u, 2u, 3u, 4u, 8u, 12u, 16u, 17u, 48u})
+        for (const size_t elements : {1u, 131u, 20'001u})
+          for (const size_t block : {0u, 640u, 50'000u})
             out.push_back({codec, shuffle, item, elements * item, block});
   return out;
 }
@@ -75,7 +75,7 @@ TEST(blosc_frame, opens_what_the_library_packs) {
     ++own;
     for (const Then then : {Then::kRead, Then::kRest}) {
       std::vector<std::byte> out(c.bytes + 64);
-      for (const size_t shift : {0, 1, 8}) {  // memory that is not aligned
+      for (const size_t shift : {0u, 1u, 8u}) {  // memory that is not aligned
         const MutableBytes to(out.data() + shift, c.bytes);
         const Status status = parsed->open(0, to, then);
         ASSERT_TRUE(status.ok()) << text(c) << ": " << status.text();
@@ -113,7 +113,7 @@ TEST(blosc_frame, changed_bytes_never_crash) {
   Rng rng{Key(4)};
   std::vector<std::byte> out(40'001 * 8);
   for (const char* codec : {"lz4", "zstd", "zlib"})
-    for (const size_t item : {1, 4, 8}) {
+    for (const size_t item : {1u, 4u, 8u}) {
       const Case c{codec, BLOSC_SHUFFLE, item, 40'001 * item, 0};
       const auto frame = pack(c, numbers(c.bytes, item, 2));
       for (int k = 0; k < 3000; ++k) {

@@ -35,9 +35,9 @@ std::vector<std::byte> pattern(size_t bytes, size_t period, size_t breaks, uint6
 
 TEST(lz4, runs_come_back) {
   size_t of_runs = 0;
-  for (const size_t period : {1, 2, 3, 4, 7, 8, 64, 1000})
-    for (const size_t breaks : {0, 1, 20, 400})
-      for (const size_t bytes : {1, 13, 1000, 131'072, 1'000'003}) {
+  for (const size_t period : {1u, 2u, 3u, 4u, 7u, 8u, 64u, 1000u})
+    for (const size_t breaks : {0u, 1u, 20u, 400u})
+      for (const size_t bytes : {1u, 13u, 1000u, 131'072u, 1'000'003u}) {
         const auto in = pattern(bytes, period, breaks, bytes + period);
         const auto packed = pack(in);
         of_runs += packed.size() < bytes / 64 ? 1u : 0u;
