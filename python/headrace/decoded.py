@@ -18,9 +18,13 @@ import random
 import shutil
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import _core
 from .errors import Unsupported, UsageError
+
+if TYPE_CHECKING:
+    from .packing import Job
 
 PICTURES = ("jpeg", "png", "webp")
 ROOM = Path("/dev/shm")
@@ -41,15 +45,16 @@ def open_decoded(source: _core.Source, room: Path = ROOM) -> _core.Source:
     return _core.open_source([str(folder)])
 
 
-def _options(pictures: list[str]) -> dict[str, object]:
-    texts: dict[str, object] = {key: [] for key in ("fields", "drop", "recode")}
-    zeros = dict.fromkeys(("shards", "shard_bytes", "seed", "threads", "max_side", "quality", "memory"), 0)
+def _packing(source: _core.Source, folder: Path, pictures: list[str]) -> Job:
+    from .packing import Packing, prepare
+
     # A name says what a value is in tar; here it stays, so that the fields that were asked for are found.
-    names = [(name, name) for name in pictures]
-    return {
-        **texts, **zeros, "format": "npz", "for_ranks": 1, "for_workers": 1,
-        "keep_order": True, "rename": names, "raw": True, "orient": False,
-    }  # fmt: skip
+    names = {name: name for name in pictures}
+    packing = prepare(source, folder, to="npz", keep_order=True, raw=True, rename=names)
+    assert isinstance(packing, Packing)
+    (job,) = packing.jobs
+    job.options["orient"] = False  # that is for the field to say
+    return job
 
 
 def _fill(source: _core.Source, folder: Path, pictures: list[str]) -> int:
@@ -78,8 +83,9 @@ def _write_alone(source: _core.Source, folder: Path, pictures: list[str], lock: 
         return False
     if not _is_whole(folder):
         try:
-            _check_room(source, folder, pictures)
-            _core.pack(source, str(folder), _options(pictures), None)
+            job = _packing(source, folder, pictures)
+            _check_room(job)
+            _core.pack(source, str(folder), job.options, None)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -96,8 +102,8 @@ def _is_same(lock: int, name: str) -> bool:
     return False
 
 
-def _check_room(source: _core.Source, folder: Path, pictures: list[str]) -> None:
-    wanted = _core.estimate_pack(source, str(folder), _options(pictures))["bytes"]
+def _check_room(job: Job) -> None:
+    wanted = job.estimate()["bytes"]
     usable = _core.usable_memory_bytes()
     if wanted > usable // 2:
         raise Unsupported(

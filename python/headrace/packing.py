@@ -199,7 +199,9 @@ def prepare(
     if not (codec is None and window is None and patch is None and along is None):
         raise UsageError("codec, window, patch and along are for arrays: --to zarr or hdf5")
     if split is None:
-        handle = source._source if isinstance(source, Dataset) else open_data(urls_of(source), None, None, root)[0]
+        handle = source._source if isinstance(source, Dataset) else source
+        if not isinstance(handle, _core.Source):
+            handle = open_data(urls_of(source), None, None, root)[0]
         return Packing([Job("", handle, folder, options)])
     dataset, views = _parts(source, root, split, options["seed"], folder)
     jobs = [Job(name, view._source, str(Path(folder, name)), options) for name, view in views.items()]

@@ -40,14 +40,7 @@ class Cube:
         """Those of all files; of one that does not run along the axis, the first's."""
         if along is None:
             return [self.files[0][name]]
-        out = []
-        for (path, _), arrays in zip(self.paths, self.files):
-            if name not in arrays:
-                raise UsageError(f"{path} has no variable {name!r}, which {self.where} has; it has {listed(arrays)}")
-            if arrays[name].why:
-                raise Unsupported(f"{path}: '{name}' cannot be read: {arrays[name].why}")
-            out.append(arrays[name])
-        return out
+        return _from_each([path for path, _ in self.paths], self.files, name)
 
     def coordinate(self, dim: str, extent: int) -> Any:
         """The values of the axis; None where it has none."""
@@ -80,11 +73,14 @@ class Cases(Cube):
         self.where = self.paths[0][0]
 
     def segments(self, name: str, along: str | None) -> list[Stored]:
-        out = []
-        for case, arrays in zip(self.names, self.files):
-            if name not in arrays:
-                raise UsageError(f"{case} has no variable {name!r}, which {self.names[0]} has; it has {listed(arrays)}")
-            if arrays[name].why:
-                raise Unsupported(f"{case}: '{name}' cannot be read: {arrays[name].why}")
-            out.append(arrays[name])
-        return out
+        return _from_each(self.names, self.files, name)
+
+
+def _from_each(places: Sequence[str], files: Sequence[Mapping[str, Stored]], name: str) -> list[Stored]:
+    """The array of that name of every file or case; the first has it."""
+    for place, arrays in zip(places, files):
+        if name not in arrays:
+            raise UsageError(f"{place} has no variable {name!r}, which {places[0]} has; it has {listed(arrays)}")
+        if arrays[name].why:
+            raise Unsupported(f"{place}: '{name}' cannot be read: {arrays[name].why}")
+    return [arrays[name] for arrays in files]
