@@ -31,9 +31,10 @@ class Contender:
 def _ours(threads: int) -> list[Contender]:
     return [
         Contender("bare loop", "bare_loop", (threads,), options={"decode": "crop"}),
+        Contender("headrace in memory", "headrace", (threads,), options={"source": "memory"}),
         Contender("bare loop that reads", "bare_loop", (threads,), options={"decode": "crop", "read": 1}),
-        Contender("bare loop, full decode", "bare_loop", (threads,), options={"decode": "full"}),
         Contender("headrace tar", "headrace", (threads,), options={"source": "tar"}),
+        Contender("bare loop, full decode", "bare_loop", (threads,), options={"decode": "full"}),
         Contender("headrace folder", "headrace", (threads,), options={"source": "folder"}),
     ]
 
@@ -47,7 +48,7 @@ def _dataloaders() -> list[Contender]:
 
 def base() -> list[Contender]:
     """headrace, its limit, and what most people use."""
-    single = [c for c in _ours(1) if c.name in ("bare loop", "bare loop that reads", "headrace tar")] if CORES > 1 else []
+    single = [c for c in _ours(1) if c.name != "bare loop, full decode" and c.name != "headrace folder"] if CORES > 1 else []
     return [*single, *_ours(CORES), *_dataloaders()]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""headrace itself, over tar shards or class folders."""
+"""headrace itself, over tar shards, the same shards held in memory, or class folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def batches(job: Job) -> Iterator[Any]:
     image = image.resize(SHORT).center_crop(SIZE) if job.exact else image.random_resized_crop(SIZE).random_flip()
     if job.mode == "f32":
         image = image.normalize(hr.IMAGENET)
-    source = job.photos if job.options["source"] == "folder" else job.shards
+    sources = {"tar": lambda: job.shards, "memory": lambda: hr.open(job.shards, in_memory=True), "folder": lambda: job.photos}
+    source = sources[job.options["source"]]()
     fields = {"image": image, "label": hr.scalar("cls")}
     loader = hr.Loader(source, BATCH, fields, shuffle=not job.exact, tail="drop", seed=1, threads=job.workers)
     for _, epoch in loader.epochs(1 << 40):

@@ -61,15 +61,16 @@ class Engine::Core {
   void ask_index(Chunk& chunk);
   bool may_grant(const Chunk& chunk) HEADRACE_REQUIRES(mu_);
   void submit(const ChunkPtr& chunk);
+  void read_ranges(const ChunkPtr& chunk);
   bool may_read_late(const Chunk& chunk);
   void note_whole_file(uint64_t bytes);
-  bool read_late(const ChunkPtr& chunk) HEADRACE_EXCLUDES(mu_);
+  bool read_late(const ChunkPtr& chunk, std::vector<Buffer>& warm) HEADRACE_EXCLUDES(mu_);
   void read_shared_unit(const std::shared_ptr<SharedUnit>& unit);
   void arrived(const ChunkPtr& chunk);
   void drop(const ChunkPtr& chunk) HEADRACE_REQUIRES(mu_);
 
   // Decoding (decode.cc).
-  void decode(const ChunkPtr& chunk);
+  void decode(const ChunkPtr& chunk, std::vector<Buffer>& warm);
   Status decode_slot(Chunk& chunk, size_t i, uint64_t& bytes);
   void open_unit(const std::shared_ptr<SharedUnit>& unit);
   Status replace(const Errand& errand, size_t slot, const Status& why, bool& replaced);

@@ -10,6 +10,7 @@
 namespace headrace {
 
 void Engine::Core::compute_thread() {
+  std::vector<Buffer> warm;  // what this thread reads late goes where its cache has room already
   while (true) {
     Job job;
     {
@@ -24,14 +25,14 @@ void Engine::Core::compute_thread() {
     }
     if (job.unit)
       open_unit(job.unit);
-    else if (!job.chunk->is_late || read_late(job.chunk))
-      decode(job.chunk);
+    else if (!job.chunk->is_late || read_late(job.chunk, warm))
+      decode(job.chunk, warm);
     MutexLock lock(mu_);
     work_done();
   }
 }
 
-void Engine::Core::decode(const ChunkPtr& chunk) {
+void Engine::Core::decode(const ChunkPtr& chunk, std::vector<Buffer>& warm) {
   const Stopwatch watch;
   const Errand errand = chunk->errand;
   size_t done = 0;
@@ -48,6 +49,7 @@ void Engine::Core::decode(const ChunkPtr& chunk) {
     if (!status.ok()) errand.flight->fail(slot, std::move(status));
     if (!replaced) ++done;
   }
+  if (chunk->is_late) chunk->gather.take_back(warm);
   {
     MutexLock lock(mu_);
     drop(chunk);

@@ -2,6 +2,7 @@
 //
 // Reading: a chunk asks the index what it needs, waits for its grant, reads.
 #include <algorithm>
+#include <utility>
 
 #include "base/guard.h"
 #include "engine/core.h"
@@ -91,6 +92,7 @@ bool Engine::Core::may_grant(const Chunk& chunk) {
 // Where the last ones lay in the page cache, this one is thought to.
 bool Engine::Core::may_read_late(const Chunk& chunk) {
   if (!options_.read_late || chunk.is_late || (is_light_ && !chunk.gather.opens())) return false;
+  if (chunk.gather.ranges_to_read() == 0) return false;
   if (read_early_.load(std::memory_order_relaxed) > 0) {
     read_early_.fetch_sub(1, std::memory_order_relaxed);
     return false;
@@ -99,10 +101,12 @@ bool Engine::Core::may_read_late(const Chunk& chunk) {
 }
 
 // By the thread that is about to decode.  False: an I/O thread has to, and it comes back.
-bool Engine::Core::read_late(const ChunkPtr& chunk) {
+bool Engine::Core::read_late(const ChunkPtr& chunk, std::vector<Buffer>& warm) {
   const Stopwatch watch;
+  chunk->gather.lend(warm);
   bool is_there = true;
   for (ReadRange& range : chunk->gather.ranges()) {
+    if (range.there) continue;
     const ReadRequest request{range.path, range.offset, range.length, &range.into(), nullptr};
     // Whatever is thrown here, the I/O thread meets it too and says it.
     const Status tried = guard([&]() -> Status {
@@ -127,6 +131,40 @@ bool Engine::Core::read_late(const ChunkPtr& chunk) {
   return false;
 }
 
+void Engine::Core::read_ranges(const ChunkPtr& chunk) {
+  std::vector<ReadRange>& ranges = chunk->gather.ranges();
+  chunk->reads.clear();
+  for (ReadRange& range : ranges) {
+    if (range.there) {
+      read_.work(1, range.bytes().size(), 0);
+      continue;
+    }
+    chunk->reads.push_back({range.path, range.offset, range.length, &range.into(),
+                            [this, chunk, &range](Status status) {
+                              range.status = std::move(status);
+                              if (range.length == kWholeFile && range.status.ok())
+                                note_whole_file(range.bytes().size());
+                              read_.work(1, range.bytes().size(), 0);
+                              arrived(chunk);
+                            }});
+  }
+  // To their stores in runs: almost always there is one store.
+  std::span<ReadRequest> reads = chunk->reads;
+  size_t run = 0;
+  const Store* store = nullptr;
+  const auto read_run = [&] {
+    if (run > 0) store->read(reads.first(run));
+    reads = reads.subspan(std::exchange(run, 0));
+  };
+  for (const ReadRange& range : ranges) {
+    if (range.there) continue;
+    if (store != &range.source->store()) read_run();
+    store = &range.source->store();
+    ++run;
+  }
+  read_run();
+}
+
 void Engine::Core::submit(const ChunkPtr& chunk) {
   const Stopwatch watch;
   if (may_read_late(*chunk) && chunk->gather.shared_units().empty()) {
@@ -136,33 +174,16 @@ void Engine::Core::submit(const ChunkPtr& chunk) {
     return;
   }
   chunk->is_late = false;
-  std::vector<ReadRange>& ranges = chunk->gather.ranges();
   const auto& units = chunk->gather.shared_units();
-  chunk->pending.store(ranges.size() + units.size() + 1, std::memory_order_relaxed);
+  chunk->pending.store(chunk->gather.ranges_to_read() + units.size() + 1,
+                       std::memory_order_relaxed);
   for (const auto& unit : units) {
     bool must_read = false;
     const bool later = units_.when_ready(unit, must_read, [this, chunk] { arrived(chunk); });
     if (must_read) read_shared_unit(unit);
     if (!later) arrived(chunk);
   }
-  // Reads go to their stores in runs: almost always there is one store.
-  chunk->reads.clear();
-  for (ReadRange& range : ranges)
-    chunk->reads.push_back({range.path, range.offset, range.length, &range.into(),
-                            [this, chunk, &range](Status status) {
-                              range.status = std::move(status);
-                              if (range.length == kWholeFile && range.status.ok())
-                                note_whole_file(range.bytes().size());
-                              read_.work(1, range.bytes().size(), 0);
-                              arrived(chunk);
-                            }});
-  for (size_t first = 0; first < ranges.size();) {
-    size_t last = first + 1;
-    const Store& store = ranges[first].source->store();
-    while (last < ranges.size() && &ranges[last].source->store() == &store) ++last;
-    store.read(std::span(chunk->reads).subspan(first, last - first));
-    first = last;
-  }
+  read_ranges(chunk);
   read_.work(0, 0, watch.ns());
   arrived(chunk);  // the one that stood for this function
 }

@@ -132,11 +132,35 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
     w.place->begin = w.unit->offset - ranges_.back().offset;
     last = &w;
   }
+  // Values that are handed over need memory of their own.
+  if (options.pool != nullptr) return;
+  for (ReadRange& range : ranges_)
+    range.there = range.source->store().look(range.path, range.offset, range.length);
+}
+
+void Gather::lend(std::vector<Buffer>& warm) {
+  for (ReadRange& range : ranges_) {
+    if (range.there || range.shared || warm.empty()) continue;
+    if (range.own.capacity() > 0) spare_.push_back(std::move(range.own));
+    range.own = std::move(warm.back());
+    warm.pop_back();
+  }
+}
+
+void Gather::take_back(std::vector<Buffer>& warm) {
+  for (auto range = ranges_.rbegin(); range != ranges_.rend(); ++range)
+    if (range->own.capacity() > 0) warm.push_back(std::move(range->own));
+}
+
+size_t Gather::ranges_to_read() const {
+  return static_cast<size_t>(
+      std::count_if(ranges_.begin(), ranges_.end(), [](const ReadRange& r) { return !r.there; }));
 }
 
 uint64_t Gather::bytes_to_read(uint64_t nominal) const {
   uint64_t sum = 0;
-  for (const ReadRange& r : ranges_) sum += r.length == kWholeFile ? nominal : r.length;
+  for (const ReadRange& r : ranges_)
+    if (!r.there) sum += r.length == kWholeFile ? nominal : r.length;
   return sum;
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,13 +27,14 @@ struct ReadRange {
   std::string path;
   uint64_t offset = 0;
   uint64_t length = 0;
-  Buffer own;           // kept for the next range
-  SharedBuffer shared;  // or, where values may be handed over, from a pool
-  uint32_t values = 0;  // units that lie in it
+  Buffer own;                  // kept for the next range
+  SharedBuffer shared;         // or, where values may be handed over, from a pool
+  std::optional<Bytes> there;  // or where it lies already: nothing is read
+  uint32_t values = 0;         // units that lie in it
   Status status;
 
   Buffer& into() { return shared ? *shared : own; }
-  Bytes bytes() const { return shared ? shared->bytes() : own.bytes(); }
+  Bytes bytes() const { return there ? *there : shared ? shared->bytes() : own.bytes(); }
 };
 
 struct GatherOptions {
@@ -57,8 +59,13 @@ class Gather {
   void plan_reads(const GatherOptions& options, UnitCache* units);
 
   std::vector<ReadRange>& ranges() { return ranges_; }
+  size_t ranges_to_read() const;
   // Whole units that these samples need, each once; pinned until clear().
   const std::vector<std::shared_ptr<SharedUnit>>& shared_units() const { return shared_; }
+  // Memory of a thread's own for ranges that nobody else will have: what it has just used lies in
+  // its cache.  Taken back before clear().
+  void lend(std::vector<Buffer>& warm);
+  void take_back(std::vector<Buffer>& warm);
   // Bytes the private ranges will hold; whole files count `nominal` each.
   uint64_t bytes_to_read(uint64_t nominal) const;
 

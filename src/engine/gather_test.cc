@@ -7,17 +7,20 @@
 #include "index/indexed_source.h"
 #include "index/part_builder.h"
 #include "index/shards.h"
+#include "storage/held.h"
 #include "storage/memory.h"
 
 namespace headrace {
 namespace {
 
 // Three samples of a field in one file of 64 KiB: bytes 0-99, 100-199, and 60,000-60,099.
-std::shared_ptr<const Source> three_values() {
-  auto store = std::make_shared<MemoryStore>();
+std::shared_ptr<const Source> three_values(bool is_held = false) {
+  auto memory = std::make_shared<MemoryStore>();
   std::vector<std::byte> bytes(65536);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i / 100);
-  store->put("shard", std::move(bytes));
+  memory->put("shard", std::move(bytes));
+  std::shared_ptr<const Store> store = memory;
+  if (is_held) store = hold_files(memory, {"shard"}, {}).value().store;
   PartBuilder part({.format = "tar", .shard_bytes = 65536});
   for (const uint64_t offset : {0u, 100u, 60000u}) {
     part.add_extent(part.field("data"), {.offset = offset, .stored = 100});
@@ -87,6 +90,42 @@ TEST_F(GatherTest, without_a_pool_nothing_is_handed_over) {
   read({2}, false);
   EXPECT_EQ(gather_.take(0, 0), nullptr);
   EXPECT_EQ(gather_.value(0, 0).value().size(), 100u);
+}
+
+TEST_F(GatherTest, what_a_store_holds_is_not_read) {
+  const auto held = three_values(true);
+  for (const uint64_t sample : {1u, 2u})
+    ASSERT_TRUE(gather_.add(*held, sample, fields_, Key(0), false).ok());
+  gather_.plan_reads({}, &units_);
+  EXPECT_EQ(gather_.ranges_to_read(), 0u);
+  EXPECT_EQ(gather_.bytes_to_read(0), 0u);
+  read_now(gather_, units_);
+  EXPECT_EQ(std::to_integer<int>(gather_.value(1, 0).value()[0]), 600 % 256);
+  EXPECT_EQ(gather_.value(0, 0).value().data(), held->store().look("shard", 100, 100)->data());
+
+  // What becomes the user's gets memory of its own.
+  gather_.clear();
+  ASSERT_TRUE(gather_.add(*held, 1, fields_, Key(0), false).ok());
+  gather_.plan_reads({.pool = pool_.get()}, &units_);
+  EXPECT_EQ(gather_.ranges_to_read(), 1u);
+}
+
+TEST_F(GatherTest, memory_is_lent_to_what_is_read_and_taken_back) {
+  ASSERT_TRUE(gather_.add(*source_, 0, fields_, Key(0), false).ok());
+  ASSERT_TRUE(gather_.add(*source_, 2, fields_, Key(0), false).ok());
+  gather_.plan_reads({}, &units_);
+  ASSERT_EQ(gather_.ranges().size(), 2u);
+  std::vector<Buffer> warm(1);
+  warm[0].resize(4096);
+  const std::byte* lent = warm[0].data();
+  gather_.lend(warm);
+  EXPECT_TRUE(warm.empty());
+  read_now(gather_, units_);
+  EXPECT_EQ(gather_.value(0, 0).value().data(), lent);
+  EXPECT_EQ(std::to_integer<int>(gather_.value(1, 0).value()[0]), 600 % 256);
+  gather_.take_back(warm);
+  ASSERT_EQ(warm.size(), 2u);
+  EXPECT_EQ(warm[1].data(), lent) << "the first of the next chunk";
 }
 
 // Chunks that wait for their grant hold units too: one that fails before their turn comes must not

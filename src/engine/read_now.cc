@@ -45,7 +45,7 @@ void read_unit(const std::shared_ptr<SharedUnit>& unit, UnitCache& units) {
 
 void read_now(Gather& gather, UnitCache& units) {
   std::vector<ReadRange>& ranges = gather.ranges();
-  Latch latch(ranges.size() + gather.shared_units().size());
+  Latch latch(gather.ranges_to_read() + gather.shared_units().size());
   for (const auto& unit : gather.shared_units()) {
     bool must_read = false;
     const bool later = units.when_ready(unit, must_read, [&latch] { latch.down(); });
@@ -53,12 +53,14 @@ void read_now(Gather& gather, UnitCache& units) {
     if (!later) latch.down();
   }
   std::vector<ReadRequest> reads;
-  for (ReadRange& range : ranges)
+  for (ReadRange& range : ranges) {
+    if (range.there) continue;
     reads.push_back({range.path, range.offset, range.length, &range.into(), [&](Status status) {
                        range.status = std::move(status);
                        latch.down();
                      }});
-  if (!ranges.empty()) ranges.front().source->store().read(reads);
+  }
+  if (!reads.empty()) ranges.front().source->store().read(reads);
   latch.wait();
 }
 

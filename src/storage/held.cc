@@ -89,6 +89,14 @@ class HeldStore final : public Store {
     }
   }
 
+  std::optional<Bytes> look(std::string_view path, uint64_t offset,
+                            uint64_t length) const override {
+    const auto found = extents_.find(path);
+    if (found == extents_.end()) return inner_->look(path, offset, length);
+    const Result<Bytes> bytes = bytes_of(found->second, offset, length);
+    return bytes.ok() ? std::optional(bytes.value()) : std::nullopt;
+  }
+
   Result<FileInfo> stat(const std::string& path) const override {
     const auto found = extents_.find(path);
     if (found != extents_.end()) return found->second.info;
@@ -99,17 +107,20 @@ class HeldStore final : public Store {
   }
 
  private:
-  Status read_one(const ReadRequest& request, const Extent& extent) const {
+  Result<Bytes> bytes_of(const Extent& extent, uint64_t offset, uint64_t length) const {
     const uint64_t size = extent.info.bytes;
-    const uint64_t offset = request.length == kWholeFile ? 0 : request.offset;
-    const uint64_t length = request.length == kWholeFile ? size : request.length;
+    if (length == kWholeFile) return content_.subspan(extent.begin, size);
     if (offset > size || length > size - offset)
       return corrupt(fmt::format("the file ends here, {} bytes too early",
                                  offset > size ? length : length - (size - offset)))
           .at(size);
-    request.into->resize(length);
-    if (length > 0)
-      std::memcpy(request.into->data(), content_.data() + extent.begin + offset, length);
+    return content_.subspan(extent.begin + offset, length);
+  }
+
+  Status read_one(const ReadRequest& request, const Extent& extent) const {
+    HEADRACE_ASSIGN(const Bytes bytes, bytes_of(extent, request.offset, request.length));
+    request.into->resize(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), request.into->data());
     return {};
   }
 

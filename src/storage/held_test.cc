@@ -54,6 +54,18 @@ TEST_F(HeldTest, ReadsAreThoseOfTheStoreAndTouchItNoMore) {
   EXPECT_EQ(counted->reads(), reads);
 }
 
+TEST_F(HeldTest, WhatIsHeldCanBeLookedAtWhereItLies) {
+  const Held held = hold(memory_).value();
+  EXPECT_EQ(as_text(held.store->look("a", 6, 4).value()), "file");
+  EXPECT_EQ(as_text(held.store->look("c", 0, kWholeFile).value()), "third");
+  EXPECT_EQ(held.store->look("b", 0, kWholeFile).value().size(), 0u);
+  EXPECT_EQ(held.store->look("a", 6, 4)->data(), held.store->look("a", 6, 4)->data());
+  EXPECT_FALSE(held.store->look("a", 6, 5).has_value());
+  EXPECT_FALSE(held.store->look("a", ~uint64_t{0} - 2, 3).has_value());
+  memory_->put("d", std::string_view("not held"));
+  EXPECT_FALSE(held.store->look("d", 0, 3).has_value());
+}
+
 TEST_F(HeldTest, OneFileForAllAndTheLastRemovesIt) {
   {
     const Held first = hold(memory_).value();

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,13 @@ class Store {
   virtual bool read_if_there(const ReadRequest& request) const {
     (void)request;
     return false;
+  }
+
+  // The range where it lies, if that is memory which stays as it is while the store lives; none
+  // where it is not, or the file has no such range: read() says why.
+  virtual std::optional<Bytes> look(std::string_view path, uint64_t offset, uint64_t length) const {
+    (void)path, (void)offset, (void)length;
+    return std::nullopt;
   }
 
   virtual Result<FileInfo> stat(const std::string& path) const = 0;
