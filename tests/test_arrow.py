@@ -280,12 +280,7 @@ def test_every_type_packed_pyarrow_reads_with_equal_values(tmp_path: pathlib.Pat
     for name, (kind, make, _) in TYPES.items():
         values = [None if nulls and i % 4 == 1 else make(i) for i in range(ROWS)]
         read = got[name].combine_chunks()
-        if name == "matrix":
-            read = pa.array([None if v is None else [v[:3], v[3:]] for v in read.storage.to_pylist()], kind)
-        elif name == "vector":
-            assert read.type.shape == [4]
-            read = read.storage
-        elif name == "bools":
+        if name == "bools":
             values = [None if v is None else [int(b) for b in v] for v in values]
         elif name in ("date", "moment", "bool"):
             read = pa.array(read.to_pylist(), pa.int64())
@@ -295,12 +290,29 @@ def test_every_type_packed_pyarrow_reads_with_equal_values(tmp_path: pathlib.Pat
     assert again.read_bytes() == path.read_bytes()
 
 
-def test_a_tensor_is_packed_as_a_tensor(tmp_path: pathlib.Path) -> None:
+def test_a_tensor_is_packed_as_lists_in_lists_which_every_reader_knows(tmp_path: pathlib.Path) -> None:
     values = np.arange(24, dtype="i4").reshape(4, 2, 3)
     path = write(tmp_path / "x.arrow", pa.table({"t": pa.FixedShapeTensorArray.from_numpy_ndarray(values)}))
-    got = pa.ipc.open_file(str(packed(path, tmp_path / "out"))).read_all()["t"].combine_chunks()
-    assert isinstance(got.type, pa.FixedShapeTensorType)
-    np.testing.assert_array_equal(got.to_numpy_ndarray(), values)
+    out = packed(path, tmp_path / "out")
+    got = pa.ipc.open_file(str(out)).read_all()["t"].combine_chunks()
+    got.validate(full=True)
+    assert got.type == pa.list_(pa.list_(pa.int32(), 3), 2)
+    np.testing.assert_array_equal(np.array(got.to_pylist()), values)
+    again = hr.open(out)
+    np.testing.assert_array_equal(again[3]["t"], values[3])
+
+
+def test_arrays_that_grow_in_one_axis_are_lists_of_lists(tmp_path: pathlib.Path) -> None:
+    rows = [np.arange(n * 6, dtype="f4").reshape(n, 2, 3) for n in (2, 0, 1, 3)]
+    kind = pa.list_(pa.list_(pa.list_(pa.float32(), 3), 2))
+    path = write(tmp_path / "x.arrow", pa.table({"t": pa.array([r.tolist() for r in rows], kind)}))
+    out = packed(path, tmp_path / "out")
+    got = pa.ipc.open_file(str(out)).read_all()["t"].combine_chunks()
+    got.validate(full=True)
+    assert got.type == kind
+    again = hr.open(out)
+    for i, row in enumerate(rows):
+        np.testing.assert_array_equal(again[i]["t"], row)
 
 
 def test_a_text_that_is_no_utf8_is_refused_by_name(tmp_path: pathlib.Path) -> None:

@@ -57,10 +57,6 @@ bool fits(int64_t number, DType dtype) {
   return number <= most && number >= (is_signed ? -most - 1 : 0);
 }
 
-std::string tensor_text(const std::vector<int64_t>& shape) {
-  return fmt::format("{{\"shape\":[{}]}}", arrow_shape_text(shape));
-}
-
 template <typename T>
 Bytes bytes_of(const std::vector<T>& items) {
   return std::as_bytes(std::span(items));
@@ -87,6 +83,8 @@ ArrowOutput::ArrowOutput(const Field& field) : field_(field), stored_(stored_as(
   const uint64_t items = is_plain ? 0 : product(field.shape, varies ? 1 : 0);
   if (items > 0) width_ = items;
   if (items > 0 && !varies) form_ = ArrowForm::kFixed;
+  if (form_ == ArrowForm::kFixed || width_ > 1)
+    axes_.assign(field.shape.begin() + (varies ? 1 : 0), field.shape.end());
 }
 
 void ArrowOutput::describe(ArrowSchema& schema) const {
@@ -99,21 +97,16 @@ void ArrowOutput::describe(ArrowSchema& schema) const {
   const auto first = static_cast<uint32_t>(schema.fields.size());
   schema.columns.push_back(first);
   // Each level is the one child of the level before.
-  const auto push = [&](ArrowType type, ArrowMetadata own = {}) {
+  const auto push = [&](ArrowType type) {
     const auto number = static_cast<uint32_t>(schema.fields.size());
     if (number > first) schema.fields.back().children = {number};
-    schema.fields.push_back(
-        {.name = number == first ? field_.name : "item", .type = type, .metadata = std::move(own)});
+    schema.fields.push_back({.name = number == first ? field_.name : "item", .type = type});
   };
   if (field_.many) push(ArrowType::kList);
   if (form_ == ArrowForm::kVarying) push(ArrowType::kList);
-  if (form_ == ArrowForm::kFixed || (form_ == ArrowForm::kVarying && width_ > 1)) {
+  for (const int64_t extent : axes_) {
     push(ArrowType::kFixedSizeList);
-    schema.fields.back().width = static_cast<int64_t>(width_);
-    if (form_ == ArrowForm::kFixed)
-      schema.fields.back().metadata = {
-          {std::string(kArrowExtensionName), std::string(kArrowTensor)},
-          {std::string(kArrowExtensionData), tensor_text(field_.shape)}};
+    schema.fields.back().width = extent;
   }
   if (form_ == ArrowForm::kBlob) {
     push(is_text(field_.kind) ? ArrowType::kUtf8 : ArrowType::kBinary);
@@ -121,8 +114,7 @@ void ArrowOutput::describe(ArrowSchema& schema) const {
     push(is_float(stored_) ? ArrowType::kFloat : ArrowType::kInt);
     schema.fields.back().dtype = stored_;
   }
-  ArrowMetadata& top = schema.fields[first].metadata;
-  top.insert(top.begin(), metadata.begin(), metadata.end());
+  schema.fields[first].metadata = std::move(metadata);
 }
 
 Status ArrowOutput::add_row(std::span<const RecordValue> values) {
@@ -226,14 +218,17 @@ void ArrowOutput::take(ArrowBatchOutput& out) {
 void ArrowOutput::take_leaf(ArrowBatchOutput& out) {
   if (form_ == ArrowForm::kBlob || form_ == ArrowForm::kVarying) out.add_buffer(bytes_of(offsets_));
   const uint64_t numbers = data_.size() / size_of(stored_);
-  if (form_ == ArrowForm::kVarying && width_ > 1) {
-    out.add_node(numbers / width_, 0);
+  const auto add_level = [&out](uint64_t items) {
+    out.add_node(items, 0);
     out.add_buffer({});
+  };
+  // The lists of each axis, outermost first; of a kFixed the first are the values themselves.
+  uint64_t items = numbers / width_;
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    if (i > 0 || form_ == ArrowForm::kVarying) add_level(items);
+    items *= static_cast<uint64_t>(axes_[i]);
   }
-  if (form_ == ArrowForm::kVarying || form_ == ArrowForm::kFixed) {
-    out.add_node(numbers, 0);
-    out.add_buffer({});
-  }
+  if (form_ == ArrowForm::kVarying || form_ == ArrowForm::kFixed) add_level(numbers);
   out.add_buffer(data_);
 }
 

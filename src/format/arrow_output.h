@@ -5,8 +5,8 @@
 //   bytes, pictures, npy            binary
 //   text, json                      string
 //   int, float                      their type; int64 and double where none is known
-//   array of fixed shape            fixed_size_list, with the extension arrow.fixed_shape_tensor
-//   array [?, …]                    list of numbers, or of fixed_size_lists of them
+//   array of fixed shape            fixed_size_list, one in the other for each axis
+//   array [?, …]                    list of numbers, or of such fixed_size_lists
 //   tokens, other arrays            list of numbers
 //   several values                  a list of these
 #pragma once
@@ -51,6 +51,7 @@ class ArrowOutput {
   ArrowForm form_ = ArrowForm::kBlob;
   DType stored_ = DType::kI64;  // of numbers, as Arrow has them
   uint64_t width_ = 1;          // numbers of a kFixed, of each item of a kVarying
+  std::vector<int64_t> axes_;   // that the width has, outermost first; none where it is 1
 
   // Of the batch at hand.
   std::vector<std::byte> valid_;  // a bit for each row

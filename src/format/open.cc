@@ -8,6 +8,7 @@
 
 #include "format/expand.h"
 #include "format/index_places.h"
+#include "format/packed_fields.h"
 #include "format/registry.h"
 #include "format/shard_indexer.h"
 #include "index/manifest.h"
@@ -110,6 +111,7 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
     opened.notices.push_back(
         fmt::format("{}: and {} more like these", name_urls(urls), noted - kMaxNotices));
   if (made.shards.samples() == 0) return no_samples(urls, opened.notices);
+  made.described = described_by_pack(*store, folder_of(shards[0].path), opened.format, made.schema);
   made.parts = std::move(parts);
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
   return opened;
@@ -224,6 +226,8 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
     blocks = blocks.subspan(row.blocks);
   }
   if (made.shards.samples() == 0) return no_samples(urls, {});
+  made.described = described_by_pack(*store, folder_of(split_part(*store, paths[0]).path),
+                                     opened.format, made.schema);
   made.load = load;
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
   return opened;

@@ -33,6 +33,7 @@ struct IndexedParts {
   std::vector<PartPointer> parts = {};                         // of all shards, or
   std::function<Result<PartPointer>(size_t shard)> load = {};  // one at a time
   OpenUnit open_unit = nullptr;                                // null: no unit opens as a whole
+  Schema described = {};  // `schema` where more is known of its fields than the parts say
 };
 
 // Immutable, hence thread-safe: the slots are caches behind locks of their own.
@@ -40,7 +41,9 @@ class IndexedSource final : public Source {
  public:
   explicit IndexedSource(IndexedParts parts);
 
-  const Schema& schema() const override { return parts_.schema; }
+  const Schema& schema() const override {
+    return parts_.described.empty() ? parts_.schema : parts_.described;
+  }
   uint64_t size() const override { return parts_.shards.samples(); }
   const Blocks& blocks() const override { return parts_.shards.blocks(); }
   Hash128 fingerprint() const override { return parts_.shards.fingerprint(); }

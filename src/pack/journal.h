@@ -3,7 +3,7 @@
 // Journal: what of a pack is done, on disk.  While it goes on, a line per finished
 // shard in DST/headrace.unfinished; in the end DST/headrace.json with all of them.
 //
-//   {"headrace": 1, "pack": "<plan>", "format": "tar", "samples": 1000, "shards": [
+//   {"headrace": 1, "pack": "<plan>", "format": "tar", "samples": 1000, "fields": […], "shards": [
 //   {"name": "shard-000000.tar", "samples": 500, "bytes": 123, "crc32c": "0123abcd"},
 //   …
 //   ]}

@@ -8,6 +8,7 @@
 
 #include "base/machine.h"
 #include "format/index_places.h"
+#include "format/packed_fields.h"
 #include "format/parallel.h"
 #include "index/sidecar.h"
 
@@ -80,8 +81,9 @@ Hash128 Packer::plan() const {
 }
 
 std::string Packer::head() const {
-  return fmt::format(R"({{"headrace": 1, "pack": "{}", "format": "{}", "samples": {}, "shards": [)",
-                     plan().hex(), format_.name, layout_.samples);
+  return fmt::format(
+      R"({{"headrace": 1, "pack": "{}", "format": "{}", "samples": {}, "fields": {}, "shards": [)",
+      plan().hex(), format_.name, layout_.samples, packed_fields_text(schema_of(selection_)));
 }
 
 std::string Packer::shard_name(uint64_t shard) const {
