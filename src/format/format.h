@@ -79,7 +79,6 @@ struct Format {
   bool holds_gaps = true;               // written, a sample may lack a field that others have
   bool sorts_keys = false;              // samples come to its writer in the order of their keys
   bool needs_python = false;            // works only where the Python module brought a library
-  bool shares_units = false;            // its units open as a whole, each for many samples
   bool has_checksum = false;            // the format itself notices changed payload bytes
   bool has_end = true;                  // and a cut between two samples: an end mark, a count
   bool guards_lengths = true;           // and changed lengths and names

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <tuple>
 
 #include "format/expand.h"
 #include "format/index_places.h"
@@ -67,6 +69,26 @@ Result<std::vector<std::string>> absolute_paths(std::vector<std::string> paths) 
   return paths;
 }
 
+// Whether two samples of the part lie in one unit that opens only as a whole, as far as its first
+// group tells: a row group, a compressed chunk.
+bool shares_units(const Part& part) {
+  PartGroup group;
+  if (!part.head().has_openings || part.head().samples < 2 || !part.unpack(0, group).ok())
+    return false;
+  using Unit = std::tuple<uint32_t, uint64_t, uint32_t>;  // file, offset, opening
+  std::map<Unit, size_t> seen;                            // and the sample that has it
+  const size_t fields = part.head().schema.size();
+  for (size_t cell = 0; cell + 1 < group.first.size(); ++cell)
+    for (uint32_t v = group.first[cell]; v < group.first[cell + 1]; ++v) {
+      const PartValue& value = group.values[v];
+      if (value.opening == 0) continue;
+      const size_t sample = cell / fields;
+      const auto known = seen.try_emplace({value.file, value.offset, value.opening}, sample).first;
+      if (known->second != sample) return true;
+    }
+  return false;
+}
+
 // The parts of all shards become a source.
 Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<FileInfo>& shards,
                         std::vector<PartPointer> parts, std::shared_ptr<const Store> store,
@@ -80,7 +102,7 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
   for (const FileInfo& shard : shards)
     paths.push_back(shard.part.empty() ? shard.path : shard.path + '#' + shard.part);
   const std::vector<std::string> names = relative_names(paths, parts[0]->head().has_files);
-  IndexedParts made{.shards = ShardTable(opened.format, format->shares_units),
+  IndexedParts made{.shards = ShardTable(opened.format, shares_units(*parts[0])),
                     .schema = {},
                     .store = store,
                     .open_unit = format->open_unit};
@@ -191,12 +213,17 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
   HEADRACE_ASSIGN(const Format* format, find_format(opened.format));
   const bool has_files = manifest.shards.front().has_files;
   const std::vector<std::string> names = relative_names(paths, has_files);
-  IndexedParts made{.shards = ShardTable(opened.format, format->shares_units),
+  const auto load = checked_loader(store, folder, manifest,
+                                   std::make_shared<const std::vector<std::string>>(paths));
+  bool shared = false;
+  if (format->open_unit != nullptr) {
+    HEADRACE_ASSIGN(const PartPointer first, load(0));
+    shared = shares_units(*first);
+  }
+  IndexedParts made{.shards = ShardTable(opened.format, shared),
                     .schema = manifest.schema,
                     .store = store,
                     .open_unit = format->open_unit};
-  const auto load = checked_loader(store, folder, manifest,
-                                   std::make_shared<const std::vector<std::string>>(paths));
   std::span<const uint32_t> blocks = manifest.block_samples;
   for (size_t i = 0; i < paths.size(); ++i) {
     const ManifestShard& row = manifest.shards[i];

@@ -302,7 +302,6 @@ extern constinit const Format parquet_format{
         "tables of columns, through pyarrow: a row is a sample, only the wanted columns are read",
     .suffixes = kSuffixes,
     .needs_python = true,
-    .shares_units = true,
     .guards_lengths = false,
     .sniff = sniff,
     .index = index,

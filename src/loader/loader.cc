@@ -155,7 +155,8 @@ Status Loader::settle_engine(const LoaderOptions& options) {
   return {};
 }
 
-// Row groups that do not fit are opened again for nearly every sample: slow, and worth a word.
+// Row groups, and other units that several samples share, that do not fit are opened again for
+// nearly every sample: slow, and worth a word.
 void Loader::note_shared_units() {
   const PlanState state = plan_->state({});
   const uint64_t world = plan_options_.cut.world;
@@ -171,7 +172,8 @@ void Loader::note_shared_units() {
   const uint64_t budget = engine_options_.memory_budget_bytes;
   if (held > budget)
     notes_.push_back(fmt::format(
-        "shuffling needs up to {} MiB of row groups open at a time, the memory budget is {} MiB: "
+        "shuffling needs up to {} MiB of row groups or compressed chunks open at a time, the "
+        "memory budget is {} MiB: "
         "they may be opened again and again; give more memory_budget{}",
         held >> 20, budget >> 20,
         state.mode == OrderMode::kGlobal ? ", or shuffle=\"pool\"" : ", or a smaller window"));
