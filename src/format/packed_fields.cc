@@ -62,9 +62,9 @@ std::optional<Field> field_of(const Json& row) {
   if (const Json* shape = row.find("shape")) {
     if (shape->items().size() > kMostAxes) return std::nullopt;
     for (const Json& extent : shape->items()) {
-      const std::optional<uint64_t> count = extent.count();
-      if (!extent.is_null() && (!count || *count > uint64_t{1} << 40)) return std::nullopt;
-      field.shape.push_back(extent.is_null() ? kVaries : static_cast<int64_t>(*count));
+      const uint64_t count = extent.count().value_or(~uint64_t{0});
+      if (!extent.is_null() && count > uint64_t{1} << 40) return std::nullopt;
+      field.shape.push_back(extent.is_null() ? kVaries : static_cast<int64_t>(count));
     }
   }
   if (std::count(field.shape.begin(), field.shape.end(), kVaries) > 1) return std::nullopt;

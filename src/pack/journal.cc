@@ -134,7 +134,9 @@ Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::stri
   }
   HEADRACE_ASSIGN(const Buffer bytes, store->read_all(record));
   const std::string text(as_text(bytes.bytes()));
-  if (text.substr(0, text.find('\n')) != journal.head_)
+  // The plan tells, not all of the line: what it says besides may grow.
+  const std::string says = fmt::format(R"("pack": "{}")", plan.hex());
+  if (text.substr(0, text.find('\n')).find(says) == std::string::npos)
     return invalid(fmt::format("the folder holds another pack ({} does not say {}): other data or "
                                "other options; "
                                "give a new folder",
