@@ -110,8 +110,26 @@ def test_the_raw_shard_is_taken_where_both_are_there(golden: pathlib.Path) -> No
     assert [s["int"] for s in hr.open(golden / "both")] == [s["int"] for s in EXPECTED["scalars"]]
 
 
+def test_a_shard_in_gzip_is_read(golden: pathlib.Path) -> None:
+    assert [s["int"] for s in hr.open(golden / "gz")] == [s["int"] for s in EXPECTED["scalars"]]
+    shard = golden / "gz/shard.00000.mds.gz"
+    whole = shard.read_bytes()
+    for n in (0, 1, 3, 20, len(whole) // 2, len(whole) - 1):
+        shard.write_bytes(whole[:n])
+        with pytest.raises(hr.Error, match="bytes"):
+            hr.open(golden / "gz")
+    for at in range(0, len(whole), 7):
+        shard.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        try:
+            samples = [s["int"] for s in hr.open(golden / "gz")]
+        except hr.Error:
+            continue
+        assert samples == [s["int"] for s in EXPECTED["scalars"]], at  # a byte that means nothing, as the time
+
+
 def test_other_compressions_and_pickles_are_refused_by_name(golden: pathlib.Path) -> None:
-    with pytest.raises(hr.Unsupported, match=r"shard.00000.mds.gz.*compressed with gz; zstd is read"):
+    edit_index(golden / "gz", lambda index: index["shards"][0].update(compression="br:11"))
+    with pytest.raises(hr.Unsupported, match=r"shard.00000.mds.gz.*compressed with br:11; zstd and gz are read"):
         hr.open(golden / "gz")
     with pytest.raises(hr.Unsupported, match="column 'any' holds pickles"):
         hr.open(golden / "pickle")

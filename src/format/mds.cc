@@ -12,13 +12,14 @@
 //   list[jpeg], jpeg_array, …    as many values as the list has
 //   __key__ (str)                the key; else "<file>/<number>"
 //
-// A shard in zstd is one unit.  It opens to the shard as it was and, behind it, the .npy bytes of
-// its arrays, in the order of samples and columns.
+// A shard in zstd or gzip is one unit.  It opens to the shard as it was and, behind it, the .npy
+// bytes of its arrays, in the order of samples and columns.
 
 #include <fmt/format.h>
 
 #include <charconv>
 
+#include "base/inflate.h"
 #include "base/zstd.h"
 #include "format/folder_index.h"
 #include "format/header_window.h"
@@ -30,8 +31,8 @@
 namespace headrace {
 namespace {
 
-constexpr std::string_view kSuffixes[] = {".mds", ".mds.zstd"};
-constexpr uint32_t kZstdShard = kAfterArrays;
+constexpr std::string_view kSuffixes[] = {".mds", ".mds.zstd", ".mds.gz"};
+constexpr uint32_t kZippedShard = kAfterArrays;
 constexpr uint64_t kMostShard = uint64_t{1} << 32;  // what offsets of 32 bits can name
 constexpr uint32_t kZstdMagic = 0xfd2fb528;
 
@@ -71,6 +72,26 @@ Status open_with_arrays(Buffer raw, Buffer& opened) {
              opened.span().subspan(at, bytes));
     at += bytes;
   });
+}
+
+bool is_gzip(Bytes head) {
+  return head.size() >= 2 && head[0] == std::byte{0x1f} && head[1] == std::byte{0x8b};
+}
+
+// By its first bytes; to exactly so many.
+Status unzip_shard(Bytes stored, uint64_t raw_bytes, Buffer& raw) {
+  if (!is_gzip(stored)) return zstd_open(stored, raw_bytes, raw);
+  if (raw_bytes / kMaxInflation > stored.size())
+    return corrupt(fmt::format("{} bytes of gzip do not become {}", stored.size(), raw_bytes));
+  raw.resize(raw_bytes);
+  return inflate_whole(stored, raw.span());
+}
+
+// What it says it unpacks to; nothing where it does not say.
+std::optional<uint64_t> stated_bytes(Bytes stored) {
+  if (!is_gzip(stored)) return zstd_stated_bytes(stored);
+  if (stored.size() < 4) return std::nullopt;
+  return load_le<uint32_t>(stored.last(4));  // a shard has less than 4 GiB
 }
 
 // As Python writes a float: "0.1", "1e-07", "nan", "-inf".
@@ -128,7 +149,9 @@ class MdsIndexer {
     if (input_.info.bytes < 4) return {};
     Bytes magic;
     HEADRACE_TRY(window_.bytes(0, 4, magic));
-    is_zipped_ = load_le<uint32_t>(magic) == kZstdMagic;
+    // A raw shard begins with its count of samples, which may look like gzip.
+    is_zipped_ = load_le<uint32_t>(magic) == kZstdMagic ||
+                 (is_gzip(magic) && input_.info.path.ends_with(".gz"));
     return {};
   }
 
@@ -145,7 +168,7 @@ class MdsIndexer {
                                  kFolderIndex, entry->raw_bytes));
     HEADRACE_ASSIGN(const Buffer stored, input_.store.read_all(input_.info.path));
     Buffer raw;
-    HEADRACE_TRY(zstd_open(stored.bytes(), entry->raw_bytes, raw));
+    HEADRACE_TRY(unzip_shard(stored.bytes(), entry->raw_bytes, raw));
     raw_bytes_ = raw.size();
     return open_with_arrays(std::move(raw), opened_);
   }
@@ -213,7 +236,7 @@ class MdsIndexer {
                   .decoded = opened_.size(),
                   .begin = begin,
                   .length = length,
-                  .opening = kZstdShard};
+                  .opening = kZippedShard};
     if (value.converts) {
       out.begin = converted_at_;
       out.length = converted;
@@ -242,13 +265,13 @@ Result<PartPointer> index(const ShardInput& shard) {
 }
 
 Status open_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
-  if (unit.opening != kZstdShard)
+  if (unit.opening != kZippedShard)
     return open_array(unit.opening, stored, unit.decoded_bytes, decoded);
-  const std::optional<uint64_t> stated = zstd_stated_bytes(stored);
+  const std::optional<uint64_t> stated = stated_bytes(stored);
   const uint64_t raw_bytes = stated ? *stated : unit.decoded_bytes;
   if (raw_bytes > unit.decoded_bytes) return corrupt("not the shard that was indexed").at(0);
   Buffer raw;
-  HEADRACE_TRY(zstd_open(stored, raw_bytes, raw));
+  HEADRACE_TRY(unzip_shard(stored, raw_bytes, raw));
   HEADRACE_TRY(open_with_arrays(std::move(raw), decoded));
   if (decoded.size() != unit.decoded_bytes) return corrupt("not the shard that was indexed").at(0);
   return {};
@@ -259,7 +282,8 @@ Status open_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& dec
 extern constinit const Format mds_format{
     .name = "mds",
     .doc =
-        "MosaicML Streaming's shards with their index.json, raw or in zstd: each column is a field",
+        "MosaicML Streaming's shards with their index.json, raw, in zstd or in gzip: each column "
+        "is a field",
     .suffixes = kSuffixes,
     .holds_gaps = false,
     .guards_lengths = false,

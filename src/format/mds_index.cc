@@ -52,8 +52,10 @@ Result<MdsIndexShard> parse_shard(const Json& json) {
   return out;
 }
 
-bool is_zstd(std::string_view compression) {
-  return compression == "zstd" || compression.starts_with("zstd:");
+// With or without a level behind a colon.
+bool can_open(std::string_view compression) {
+  const std::string_view name = compression.substr(0, compression.find(':'));
+  return name == "zstd" || name == "gz";
 }
 
 // The folders in this one that are MDS data sets themselves.
@@ -76,7 +78,7 @@ Result<std::vector<std::string>> streams_in(const Store& store, std::span<const 
 Status refuse_without_index(const Store& store, const std::string& folder,
                             std::span<const FileInfo> entries) {
   for (const FileInfo& entry : entries)
-    if (entry.path.ends_with(".mds.zstd"))
+    if (entry.path.ends_with(".mds.zstd") || entry.path.ends_with(".mds.gz"))
       return not_found(fmt::format("'{}' is there and no {}, which says how large the compressed "
                                    "shards are and which there must be",
                                    base_name(entry.path), kFolderIndex))
@@ -106,9 +108,10 @@ Result<std::string> choose_file(const Store& store, const std::string& folder,
                                  kFolderIndex, number, shard.raw,
                                  shard.zip.empty() ? "" : fmt::format(" or '{}'", shard.zip)))
         .in_file(folder);
-  if (!is_zstd(shard.compression))
-    return unsupported(fmt::format("'{}' is compressed with {}; zstd is read: unpack it to '{}'",
-                                   shard.zip, shard.compression, shard.raw))
+  if (!can_open(shard.compression))
+    return unsupported(
+               fmt::format("'{}' is compressed with {}; zstd and gz are read: unpack it to '{}'",
+                           shard.zip, shard.compression, shard.raw))
         .in_file(folder);
   return folder + '/' + shard.zip;
 }
