@@ -131,11 +131,27 @@ def make_kinds() -> list[Kind]:
     ]
 
 
+class _MallInfo(ctypes.Structure):
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = tuple((name, ctypes.c_size_t) for name in names.split())
+
+
+def _allocated_bytes() -> int:
+    """Of all arenas, and what is mapped by itself; 0 where the C library does not tell."""
+    ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if ask is None:
+        return 0
+    ask.restype = _MallInfo
+    info = ask()
+    return int(info.uordblks + info.hblkhd)
+
+
 @dataclasses.dataclass
 class Use:
     """What the process takes of the machine."""
 
     resident_mb: float
+    allocated_mb: float  # of it in use, as the allocator counts; the rest it keeps for later
     descriptors: int
     threads: int
 
@@ -144,13 +160,16 @@ class Use:
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
-        return Use(int(status["VmRSS"].split()[0]) / 1024, len(os.listdir("/proc/self/fd")), int(status["Threads"]))
+        resident = int(status["VmRSS"].split()[0]) / 1024
+        return Use(resident, _allocated_bytes() / (1 << 20), len(os.listdir("/proc/self/fd")), int(status["Threads"]))
 
     def grown_to(self, later: Use) -> str:
         """What grew, in words; "" where nothing did."""
         grown = []
         if later.resident_mb > 1.05 * self.resident_mb + 12:  # a batch or two, in flight or not
             grown.append(f"memory from {self.resident_mb:.0f} to {later.resident_mb:.0f} MB")
+        if later.allocated_mb > 1.03 * self.allocated_mb + 6:  # buffers grow until they have met the largest picture
+            grown.append(f"allocated memory from {self.allocated_mb:.1f} to {later.allocated_mb:.1f} MB")
         if later.descriptors > self.descriptors + 4:
             grown.append(f"descriptors from {self.descriptors} to {later.descriptors}")
         if later.threads > self.threads:
@@ -189,7 +208,7 @@ def soak(kinds: list[Kind], minutes: float) -> tuple[Use, Use, int]:
             first = now
         if rounds % 5 == 0:
             done = ", ".join(f"{kind.name} {kind.epochs}" for kind in kinds)
-            print(f"{time.time() - begin:5.0f} s: {now.resident_mb:.0f} MB, {now.descriptors} descriptors, "
+            print(f"{time.time() - begin:5.0f} s: {now.resident_mb:.0f} MB ({now.allocated_mb:.1f} in use), {now.descriptors} descriptors, "
                   f"{now.threads} threads; epochs: {done}", flush=True)  # fmt: skip
     assert first is not None
     return first, Use.now(), rounds
@@ -209,7 +228,9 @@ def main() -> None:
     print(f"{options.minutes:g} minutes, {len(kinds) * rounds} loaders left early; epochs, each with every sample once and "
           f"right: {', '.join(f'{n} of {k}' for k, n in epochs.items())}")  # fmt: skip
     for word, use in (("after two fifths of the time", first), ("at the end", last)):
-        print(f"{use.resident_mb:.0f} MB resident, {use.descriptors} descriptors, {use.threads} threads {word}")
+        print(
+            f"{use.resident_mb:.0f} MB resident, {use.allocated_mb:.1f} of it in use, {use.descriptors} descriptors, {use.threads} threads {word}"
+        )
     if options.json:
         about = {"minutes": options.minutes, "epochs": epochs, "left_early": len(kinds) * rounds}
         options.json.write_text(json.dumps({**about, "first": vars(first), "last": vars(last)}, indent=1) + "\n")
