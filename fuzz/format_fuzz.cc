@@ -53,7 +53,7 @@ void read_sample(const Source& source, uint64_t sample, bool runs) {
 
 void read_through_source(const Format& format, const std::shared_ptr<MemoryStore>& store,
                          const PartPointer& part) {
-  IndexedParts made{.shards = ShardTable(format.name, format.shares_units),
+  IndexedParts made{.shards = ShardTable(format.name),
                     .schema = {},
                     .store = store,
                     .parts = {part},
