@@ -48,7 +48,7 @@ def _dataloaders() -> list[Contender]:
 
 def base() -> list[Contender]:
     """headrace, its limit, and what most people use."""
-    single = [c for c in _ours(1) if c.name != "bare loop, full decode" and c.name != "headrace folder"] if CORES > 1 else []
+    single = [c for c in _ours(1) if c.name not in ("bare loop, full decode", "headrace folder")] if CORES > 1 else []
     return [*single, *_ours(CORES), *_dataloaders()]
 
 

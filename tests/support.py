@@ -12,6 +12,7 @@ import os
 import pathlib
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -232,6 +233,20 @@ class Ahead:
 
     def result(self, request: Any) -> Any:
         return self._runs[request.node.callspec.id].result()
+
+
+def pack_what_fits(source: Any, folder: pathlib.Path, to: str, **options: Any) -> list[str]:
+    """Packs, without what the format cannot hold: the error names it. Returns what was dropped."""
+    drop: list[str] = []
+    while True:
+        try:
+            hr.pack(source, folder, to=to, drop=drop, **options)
+            return drop
+        except hr.Unsupported as e:
+            named = re.search(r"--drop (\S+)", str(e))
+            if named is None or named[1] in drop or folder.exists():
+                raise
+            drop.append(named[1])
 
 
 def wait_until(what: Callable[[], bool], seconds: float = 20) -> None:

@@ -13,7 +13,7 @@ import headrace as hr
 import numpy as np
 import pytest
 from headrace import photos
-from support import Data, crop, digest
+from support import Data, crop, digest, pack_what_fits
 
 COUNT = 40
 # Not a place for pictures, captions and labels.
@@ -65,21 +65,6 @@ def contents(ds: hr.Dataset) -> dict[str, Sample]:
     return {ds.key(i): canonical(ds[i]) for i in range(len(ds))}
 
 
-def pack(source: Any, folder: pathlib.Path, to: str) -> list[str]:
-    """Packs, without what the format cannot hold: the error names it. Returns what was dropped."""
-    drop: list[str] = []
-    for _ in range(5):
-        try:
-            hr.pack(source, folder, to=to, shards=2, drop=drop)
-            return drop
-        except hr.Unsupported as e:
-            named = re.search(r"--drop (\S+)", str(e))
-            if named is None or folder.exists():
-                raise
-            drop.append(named[1])
-    raise AssertionError(f"{to} holds nothing")
-
-
 def expected(wanted: dict[str, Sample], dropped: list[str]) -> dict[str, Sample]:
     return {
         key: (p, None if "cls" in dropped else label, None if "caption" in dropped else caption)
@@ -94,7 +79,7 @@ def packed(source: hr.Dataset, tmp_path_factory: pytest.TempPathFactory) -> dict
     wanted = contents(source)
     for name in WRITABLE:
         folder = tmp_path_factory.mktemp("first") / name
-        dropped = pack(source, folder, name)
+        dropped = pack_what_fits(source, folder, name, shards=2)
         have = contents(hr.open(folder))
         should = expected(wanted, dropped)
         assert sorted(have.values(), key=repr) == sorted(should.values(), key=repr), name
@@ -124,7 +109,8 @@ def test_any_to_any(packed: dict[str, Any], tmp_path: pathlib.Path, first: str, 
     source = hr.open(folder)
     names = {f["name"]: f["kind"] for f in source._source.fields}
     dropped = [
-        {"int": "cls", "float": "cls", "text": "caption"}.get(names[n], "caption") for n in pack(source, tmp_path / "b", second)
+        {"int": "cls", "float": "cls", "text": "caption"}.get(names[n], "caption")
+        for n in pack_what_fits(source, tmp_path / "b", second, shards=2)
     ]
     have = contents(hr.open(tmp_path / "b"))
     should = expected(wanted, dropped)

@@ -8,14 +8,13 @@ import hashlib
 import os
 import pathlib
 import random
-import re
 import signal
 import time
 from typing import Any
 
 import headrace as hr
 import pytest
-from support import write_tar
+from support import pack_what_fits, write_tar
 from test_matrix import WRITABLE
 
 SHARDS = 4
@@ -34,18 +33,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> hr.Dataset:
 def files_of(folder: pathlib.Path) -> dict[str, str]:
     """All but the indexes, which know the times of their shards."""
     return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.iterdir() if p.suffix != ".hridx"}
-
-
-def options_for(source: hr.Dataset, folder: pathlib.Path, name: str) -> dict[str, Any]:
-    """Without fields that the format cannot hold."""
-    options: dict[str, Any] = {"to": name, "shards": SHARDS, "drop": []}
-    for _ in range(3):
-        try:
-            hr.pack(source, folder, **options)
-            break
-        except hr.Unsupported as e:
-            options["drop"].append(re.search(r"--drop (\S+)", str(e))[1])  # type: ignore[index]
-    return options
 
 
 def written(folder: pathlib.Path) -> int:
@@ -80,7 +67,8 @@ def kill_at(source: hr.Dataset, folder: pathlib.Path, size: int, options: dict[s
 
 def kill_many(source: hr.Dataset, root: pathlib.Path, name: str, kills: int) -> int:
     """At least so many kills in the middle; how many of them left a shard or the beginning of one."""
-    options = options_for(source, root / "straight", name)
+    options: dict[str, Any] = {"to": name, "shards": SHARDS}
+    options["drop"] = pack_what_fits(source, root / "straight", **options)
     wanted, size = files_of(root / "straight"), written(root / "straight")
     rng = random.Random(name)
     middle = traces = tries = 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 import pathlib
-import re
 from typing import Any
 
 import headrace as hr
 import numpy as np
 import pyarrow as pa
 import pytest
+from support import pack_what_fits
 from test_matrix import WRITABLE
 
 COUNT = 12
@@ -51,21 +51,10 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
-def options_for(source: hr.Dataset, folder: pathlib.Path, name: str) -> set[str]:
-    """Packs without what the format cannot hold; the fields that it does."""
-    drop: list[str] = []
-    for _ in range(len(source.schema)):
-        try:
-            hr.pack(source, folder, to=name, shards=2, keep_order=True, drop=drop)
-            break
-        except hr.Unsupported as e:
-            drop.append(re.findall(r"--drop (\S+)", str(e))[-1])
-    return {field for field, _ in source.schema} - set(drop)
-
-
 @pytest.mark.parametrize("name", [n for n in WRITABLE if n != "recordio"])
 def test_types_survive(source: hr.Dataset, tmp_path: pathlib.Path, name: str) -> None:
-    kept = options_for(source, tmp_path / "out", name)
+    dropped = pack_what_fits(source, tmp_path / "out", name, shards=2, keep_order=True)
+    kept = {field for field, _ in source.schema} - set(dropped)
     assert len(kept) >= 8
     places: list[Any] = [
         tmp_path / "out",

@@ -16,8 +16,9 @@ def batches(job: Job) -> Iterator[Any]:
     image = image.resize(SHORT).center_crop(SIZE) if job.exact else image.random_resized_crop(SIZE).random_flip()
     if job.mode == "f32":
         image = image.normalize(hr.IMAGENET)
-    sources = {"tar": lambda: job.shards, "memory": lambda: hr.open(job.shards, in_memory=True), "folder": lambda: job.photos}
-    source = sources[job.options["source"]]()
+    source: Any = job.photos if job.options["source"] == "folder" else job.shards
+    if job.options["source"] == "memory":
+        source = hr.open(source, in_memory=True)
     fields = {"image": image, "label": hr.scalar("cls")}
     loader = hr.Loader(source, BATCH, fields, shuffle=not job.exact, tail="drop", seed=1, threads=job.workers)
     for _, epoch in loader.epochs(1 << 40):

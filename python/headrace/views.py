@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ _CHEAP = ("int", "float", "text")
 Self = TypeVar("Self", bound="Views")
 
 
-class Views:
+class Views(abc.ABC):
     """Makes views of a data set. Each is a data set too: it has a length and a fingerprint, and goes into a Loader."""
 
     _source: _core.Source
@@ -27,8 +28,8 @@ class Views:
     def __len__(self) -> int:
         return self._source.size
 
-    def _view(self: Self, view: Any) -> Self:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _view(self: Self, view: Any) -> Self: ...
 
     def _numbers(self: Self, numbers: Any) -> Self:
         return self._view(np.ascontiguousarray(numbers, np.uint64))

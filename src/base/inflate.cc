@@ -91,7 +91,7 @@ bool inflate_quickly(Bytes in, MutableBytes out) {
   if (decompressor() == nullptr || in.size() < 2) return false;
   std::byte nothing{};
   std::byte* to = out.empty() ? &nothing : out.data();
-  const bool gzip = in[0] == std::byte{0x1f} && in[1] == std::byte{0x8b};
+  const bool gzip = is_gzip(in);
   size_t taken = 0;
   size_t made = 0;
   const libdeflate_result result =

@@ -14,6 +14,11 @@ namespace headrace {
 // Deflate cannot make more of a byte than this: what claims more is a lie.
 inline constexpr uint64_t kMaxInflation = 1032;
 
+// Whether it begins as a gzip member does.
+inline bool is_gzip(Bytes head) {
+  return head.size() > 1 && head[0] == std::byte{0x1f} && head[1] == std::byte{0x8b};
+}
+
 // CRC-32 as zip, gzip and PNG have it, continuing from `seed` (that of what came before).
 uint32_t crc32(Bytes data, uint32_t seed = 0);
 

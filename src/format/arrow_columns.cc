@@ -30,12 +30,6 @@ bool is_float(DType dtype) {
          dtype == DType::kF64;
 }
 
-std::optional<Kind> kind_named(std::string_view name) {
-  for (uint8_t k = 0; k <= static_cast<uint8_t>(Kind::kArray); ++k)
-    if (kind_name(static_cast<Kind>(k)) == name) return static_cast<Kind>(k);
-  return {};
-}
-
 bool is_kind_of_bytes(Kind kind) {
   return kind <= Kind::kText;
 }

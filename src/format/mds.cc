@@ -74,10 +74,6 @@ Status open_with_arrays(Buffer raw, Buffer& opened) {
   });
 }
 
-bool is_gzip(Bytes head) {
-  return head.size() >= 2 && head[0] == std::byte{0x1f} && head[1] == std::byte{0x8b};
-}
-
 // By its first bytes; to exactly so many.
 Status unzip_shard(Bytes stored, uint64_t raw_bytes, Buffer& raw) {
   if (!is_gzip(stored)) return zstd_open(stored, raw_bytes, raw);

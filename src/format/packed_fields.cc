@@ -45,16 +45,11 @@ bool says(const Json* value, std::string_view text) {
   return value != nullptr && value->is_text() && value->text() == text;
 }
 
-std::optional<Kind> kind_named(const Json* value) {
-  for (int k = 0; k <= static_cast<int>(Kind::kArray); ++k)
-    if (says(value, kind_name(static_cast<Kind>(k)))) return static_cast<Kind>(k);
-  return std::nullopt;
-}
-
 // Nothing where it makes no sense.
 std::optional<Field> field_of(const Json& row) {
   const Json* name = row.find("name");
-  const std::optional<Kind> kind = kind_named(row.find("kind"));
+  const Json* said = row.find("kind");
+  const std::optional<Kind> kind = said == nullptr ? std::nullopt : kind_named(said->text());
   if (name == nullptr || !name->is_text() || !kind) return std::nullopt;
   Field field{.name = name->text(), .kind = *kind};
   if (const Json* dtype = row.find("dtype"); dtype != nullptr && dtype->is_text())

@@ -3,8 +3,8 @@
 // What the fields of a pack are, beside its shards.  A tar or an LMDB knows names and bytes alone;
 // the first line of headrace.json says what the bytes were where they came from:
 //
-//   {"headrace": 1, …, "fields": [{"name": "x", "kind": "array", "dtype": "f32", "shape": [2,
-//   null]}], "shards": [
+//   {"headrace": 1, …, "shards": [
+//   …  "fields": [{"name": "x", "kind": "array", "dtype": "f32", "shape": [2, null]}, …]
 #pragma once
 
 #include <string>

@@ -39,12 +39,6 @@ bool is_file(const ArrowSchema& schema) {
          path->dictionary == nullptr && arrow_is_text(format_of(*path));
 }
 
-Kind kind_named(std::string_view name) {
-  for (uint8_t k = 0; k <= static_cast<uint8_t>(Kind::kArray); ++k)
-    if (kind_name(static_cast<Kind>(k)) == name) return static_cast<Kind>(k);
-  return Kind::kBytes;
-}
-
 bool is_number(Kind kind) {
   return kind == Kind::kInt || kind == Kind::kFloat;
 }
@@ -158,7 +152,8 @@ class Walker {
       field.kind = json ? Kind::kJson : Kind::kText;
       return {};
     }
-    field.kind = said.empty() ? kind_of_extension(field.name) : kind_named(said);
+    field.kind =
+        said.empty() ? kind_of_extension(field.name) : kind_named(said).value_or(Kind::kBytes);
     if (is_number(field.kind) || field.kind == Kind::kArray || field.kind == Kind::kTokens)
       field.kind = Kind::kBytes;
     made.by_a_look = field.kind == Kind::kBytes && said.empty();

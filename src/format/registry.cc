@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "base/inflate.h"
 #include "index/names.h"
 
 namespace headrace {
@@ -51,7 +52,7 @@ Result<const Format*> guess_format(Bytes head, std::string_view path) {
     if (std::any_of(format->suffixes.begin(), format->suffixes.end(),
                     [&lower](std::string_view suffix) { return lower.ends_with(suffix); }))
       return format;
-  if (head.size() > 1 && as_text(head.first(2)) == "\x1f\x8b")
+  if (is_gzip(head))
     return unsupported(
                "it is compressed as a whole with gzip, so that nothing in it can be read by "
                "itself; "

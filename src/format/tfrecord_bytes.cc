@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/inflate.h"
 #include "format/tfrecord_frame.h"
 
 namespace headrace {
@@ -135,9 +136,8 @@ bool is_packed(Bytes head) {
   if (head.size() < 2) return false;
   const auto first = static_cast<unsigned>(head[0]);
   const auto second = static_cast<unsigned>(head[1]);
-  const bool gzip = first == 0x1f && second == 0x8b;
   const bool zlib = (first & 0x0fu) == 8 && first >> 4 <= 7 && (first << 8 | second) % 31 == 0;
-  return gzip || zlib;
+  return is_gzip(head) || zlib;
 }
 
 Bytes unpack_head(Bytes head, MutableBytes out) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "index/number_lists.h"
@@ -36,6 +37,12 @@ constexpr Row kExtensions[] = {
 std::string_view kind_name(Kind kind) {
   const auto row = static_cast<size_t>(kind);
   return row < kNames.size() ? kNames[row] : "unknown";
+}
+
+std::optional<Kind> kind_named(std::string_view name) {
+  const auto row = std::find(kNames.begin(), kNames.end(), name);
+  if (row == kNames.end()) return std::nullopt;
+  return static_cast<Kind>(row - kNames.begin());
 }
 
 bool same_values(const Field& a, const Field& b) {

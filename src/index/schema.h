@@ -29,6 +29,7 @@ enum class Kind : uint8_t {
 };
 
 std::string_view kind_name(Kind kind);
+std::optional<Kind> kind_named(std::string_view name);
 // By the extension a file or a tar member carries, lower case without the dot: "jpg" is kJpeg.
 Kind kind_of_extension(std::string_view extension);
 

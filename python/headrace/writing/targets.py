@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import abc
 import base64
 import json
 import math
@@ -100,7 +101,7 @@ def plain_json(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else None
 
 
-class Target:
+class Target(abc.ABC):
     """What all have in common. One thread at a time."""
 
     format = ""
@@ -123,13 +124,15 @@ class Target:
         """An earlier run wrote it."""
         return False
 
+    @abc.abstractmethod
     def write(self, spec: Spec, begin: Sequence[int], size: Sequence[int], data: Any, shape: Sequence[int] | None = None) -> None:
         """A slab: whole units, or to the end of the array. ``shape``: as far as it is known by now."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def finish(self, attributes: Mapping[str, Any]) -> list[Written]:
-        raise NotImplementedError
+        """All that is written, complete from now on."""
 
+    @abc.abstractmethod
     def close(self) -> None:
         """Lets go; what is unfinished stays so."""
 
