@@ -1,10 +1,10 @@
 # How the tree becomes targets.  The rules, so that adding a file never edits CMake:
-#   src/<folder>/*.cc        library headrace_<folder>, linked as tools/layers.txt allows
-#   src/<folder>/*_test.cc   program test_<folder>
-#   src/<folder>/<table>.inc one row a line, HEADRACE_X(name) or HEADRACE_X(name, NEEDS): name.cc is built
-#                            where the library NEEDS is there; the rows that are built are copied to
-#                            generated/<folder>/<table>.inc, which the registry includes; name_*.cc go with it
-#   src/<folder>/<name>.fbs  generated/<folder>/<name>_generated.h, by flatc
+#   src/<folder>/*.cc        and those one folder below: library headrace_<folder>, linked as tools/layers.txt allows
+#   src/<folder>/*_test.cc   likewise: program test_<folder>
+#   src/<folder>/<table>.inc one row a line, HEADRACE_X(name) or HEADRACE_X(name, NEEDS): what is built where the
+#                            library NEEDS is there is name.cc, <family>/name.cc, or all of the folder name/; the
+#                            rows that are built are copied to generated/<folder>/<table>.inc, which the registry includes
+#   src/<folder>/<name>.fbs  likewise one folder below: generated/<folder>/<name>_generated.h, by flatc
 
 add_library(headrace_flags INTERFACE)
 # generated/ first: its tables hide those of src/, which list rows that this build may lack.
@@ -82,8 +82,8 @@ function(headrace_table path skipped)
     set(row "${CMAKE_MATCH_2}")
     set(needs "${CMAKE_MATCH_4}")
     if(needs AND NOT HEADRACE_HAVE_${needs})
-      file(GLOB parts CONFIGURE_DEPENDS "${folder}/${row}_*.cc")
-      list(APPEND without "${folder}/${row}.cc" ${parts})
+      file(GLOB parts CONFIGURE_DEPENDS "${folder}/${row}.cc" "${folder}/${row}_test.cc" "${folder}/*/${row}.cc" "${folder}/*/${row}_test.cc" "${folder}/${row}/*.cc")
+      list(APPEND without ${parts})
     else()
       string(APPEND rows "${macro}(${row})\n")
     endif()
@@ -93,15 +93,17 @@ function(headrace_table path skipped)
 endfunction()
 
 # Headers that flatc makes of the folder's schemas.
-function(headrace_flatbuffers here folder made)
+function(headrace_flatbuffers here made)
   set(headers "")
-  file(GLOB schemas CONFIGURE_DEPENDS "${here}/*.fbs")
+  file(GLOB schemas CONFIGURE_DEPENDS "${here}/*.fbs" "${here}/*/*.fbs")
   foreach(schema IN LISTS schemas)
     if(HEADRACE_HAVE_FLATBUFFERS)
       get_filename_component(name "${schema}" NAME_WE)
-      set(header "${CMAKE_BINARY_DIR}/generated/${folder}/${name}_generated.h")
+      get_filename_component(beside "${schema}" DIRECTORY)
+      file(RELATIVE_PATH beside "${CMAKE_SOURCE_DIR}/src" "${beside}")
+      set(header "${CMAKE_BINARY_DIR}/generated/${beside}/${name}_generated.h")
       add_custom_command(OUTPUT "${header}" DEPENDS "${schema}" VERBATIM
-                         COMMAND "${FLATBUFFERS_FLATC}" --cpp --scoped-enums -o "${CMAKE_BINARY_DIR}/generated/${folder}" "${schema}")
+                         COMMAND "${FLATBUFFERS_FLATC}" --cpp --scoped-enums -o "${CMAKE_BINARY_DIR}/generated/${beside}" "${schema}")
       list(APPEND headers "${header}")
     endif()
   endforeach()
@@ -127,8 +129,8 @@ function(headrace_folders)
       headrace_table("${table}" without)
       list(APPEND skip ${without})
     endforeach()
-    file(GLOB sources CONFIGURE_DEPENDS "${here}/*.cc")
-    file(GLOB tests CONFIGURE_DEPENDS "${here}/*_test.cc")
+    file(GLOB sources CONFIGURE_DEPENDS "${here}/*.cc" "${here}/*/*.cc")
+    file(GLOB tests CONFIGURE_DEPENDS "${here}/*_test.cc" "${here}/*/*_test.cc")
     if(skip)
       list(REMOVE_ITEM sources ${skip})
       list(REMOVE_ITEM tests ${skip})
@@ -138,7 +140,7 @@ function(headrace_folders)
     if(NOT sources)
       continue()
     endif()
-    headrace_flatbuffers("${here}" "${folder}" generated)
+    headrace_flatbuffers("${here}" generated)
     add_library(headrace_${folder} STATIC ${sources} ${generated})
     target_link_libraries(headrace_${folder} PUBLIC headrace_flags Threads::Threads)
     foreach(other IN LISTS below)
@@ -164,7 +166,7 @@ function(headrace_tests)
     add_executable(test_${folder} ${tests})
     target_link_libraries(test_${folder} PRIVATE headrace_${folder} GTest::gtest_main)
     # Fixtures may come from any layer below the loader.
-    foreach(other storage format index)
+    foreach(other storage format index open)
       if(TARGET headrace_${other} AND NOT folder MATCHES "^(base|trace|plan|codec|transform)$")
         target_link_libraries(test_${folder} PRIVATE headrace_${other})
       endif()

@@ -57,7 +57,7 @@ void read_through_source(const Format& format, const std::shared_ptr<MemoryStore
                     .schema = {},
                     .store = store,
                     .parts = {part},
-                    .open_unit = format.open_unit};
+                    .decode_unit = format.decode_unit};
   if (!merge_schema(part->head().schema, made.schema).ok()) return;
   const ManifestShard row = describe_part(*part, "shard");
   const std::vector<uint32_t> blocks = block_samples(*part);
@@ -135,17 +135,17 @@ void index_in_folder(Bytes in) {
   index_by("litdata", store);
 }
 
-// | u32 opening | u32 bytes when open | stored |: what opens only as a whole, from bytes that no
+// | u32 encoding | u32 bytes when open | stored |: what opens only as a whole, from bytes that no
 // index ever saw.
 void open_by_all(Bytes in) {
   if (in.size() < 8) return;
-  const Unit unit{.opening = std::max(load_le<uint32_t>(in), 1u),
+  const Unit unit{.encoding = std::max(load_le<uint32_t>(in), 1u),
                   .stored_bytes = in.size() - 8,
                   .decoded_bytes = load_le<uint32_t>(in.subspan(4)) % (1u << 22)};
   for (const Format* format : all_formats()) {
-    if (format->open_unit == nullptr) continue;
+    if (format->decode_unit == nullptr) continue;
     Buffer opened;
-    const Status status = format->open_unit("shard", unit, in.subspan(8), opened);
+    const Status status = format->decode_unit("shard", unit, in.subspan(8), opened);
     if (!status.ok()) continue;
     const Result<RowTable> table = RowTable::open(opened.bytes());
     if (!table.ok()) continue;

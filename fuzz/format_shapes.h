@@ -11,12 +11,12 @@
 
 #include "base/crc32c.h"
 #include "base/npy.h"
-#include "format/lmdb_page.h"
-#include "format/megatron_index.h"
-#include "format/recordio_frame.h"
+#include "format/lmdb/page.h"
+#include "format/megatron/index.h"
+#include "format/recordio/frame.h"
 #include "format/registry.h"
-#include "format/tfrecord_frame.h"
-#include "format/zip_writer.h"
+#include "format/tfrecord/frame.h"
+#include "format/zip/writer.h"
 #include "storage/memory.h"
 
 namespace headrace {

@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "codec/encode.h"
-#include "transform/program.h"
+#include "transform/program/program.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "format/lists.h"
+#include "format/files/lists.h"
 #include "storage/memory.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "format/lists.h"
-#include "format/unpickle.h"
+#include "format/files/lists.h"
+#include "format/pickle/unpickle.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace headrace;

@@ -90,7 +90,7 @@ def resample_goldens() -> None:
     body += "struct Resampled {\n  int box[4];\n  int size[2];\n  const char* filter;\n  const uint8_t* pixels;\n};\n"
     body += "inline constexpr int kSourceSize[2] = {40, 30};\n"
     body += "inline constexpr Resampled kResampled[] = {\n" + rows + "};\n\n"
-    write("src/transform/resample_golden.h", "crop(box).resize(size, filter) of RGB noise", body)
+    write("src/transform/kernels/resample_golden.h", "crop(box).resize(size, filter) of RGB noise", body)
 
 
 if __name__ == "__main__":

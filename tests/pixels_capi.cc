@@ -7,8 +7,8 @@
 
 #include "codec/encode.h"
 #include "codec/image.h"
-#include "transform/program.h"
-#include "transform/resample.h"
+#include "transform/kernels/resample.h"
+#include "transform/program/program.h"
 #include "transform/transform.h"
 
 using namespace headrace;

@@ -28,7 +28,7 @@
 #include "arguments.h"
 #include "base/buffer.h"
 #include "codec/image.h"
-#include "transform/resample.h"
+#include "transform/kernels/resample.h"
 #include "transform/transform.h"
 
 namespace headrace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "arguments.h"
-#include "format/open.h"
 #include "loader/loader.h"
+#include "open/open.h"
 
 namespace headrace {
 namespace {

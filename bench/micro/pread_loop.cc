@@ -16,7 +16,7 @@
 #include "arguments.h"
 #include "base/buffer.h"
 #include "base/rng.h"
-#include "format/open.h"
+#include "open/open.h"
 
 namespace headrace {
 namespace {
@@ -40,7 +40,7 @@ Result<std::vector<Extent>> extents_of(const Source& source, const std::string& 
   for (uint64_t s = 0; s < source.size(); ++s) {
     HEADRACE_TRY(source.needs(s, fields, Key(0), false, request));
     for (const Unit& unit : request.units) {
-      if (unit.opening != 0 || unit.stored_bytes == kWholeFile)
+      if (unit.encoding != 0 || unit.stored_bytes == kWholeFile)
         return unsupported("values of this format are no plain extents");
       auto [it, fresh] = files.emplace(unit.file, -1);
       if (fresh) it->second = ::open(source.file_path(unit.file).c_str(), O_RDONLY | O_CLOEXEC);

@@ -16,11 +16,11 @@
 #include "bind_scans.h"
 #include "convert.h"
 #include "errors.h"
-#include "format/open.h"
 #include "handles.h"
 #include "index/held_source.h"
 #include "index/view.h"
 #include "loader/dataset.h"
+#include "open/open.h"
 #include "progress.h"
 
 namespace nb = nanobind;

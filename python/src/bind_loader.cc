@@ -407,7 +407,7 @@ void bind_loader(nb::module_& m) {
            })
       .def("settle",
            [](const PyLoader& l, uint64_t epoch, uint64_t g) {
-             const PlanPosition at = l.loader->settle({epoch, g});
+             const PlanPosition at = l.loader->this_or_next_epoch({epoch, g});
              return std::pair(at.epoch, at.g);
            })
       .def("set_weights", [](PyLoader& l, const std::vector<double>& w,

@@ -9,9 +9,9 @@
 #include "array/zarr_listing.h"
 #include "array/zarr_shards.h"
 #include "base/machine.h"
+#include "base/parallel.h"
 #include "convert.h"
 #include "errors.h"
-#include "format/parallel.h"
 
 namespace nb = nanobind;
 

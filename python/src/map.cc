@@ -12,7 +12,7 @@
 #include "convert.h"
 #include "engine/stats.h"
 #include "errors.h"
-#include "held.h"
+#include "held_object.h"
 
 namespace nb = nanobind;
 
@@ -54,9 +54,9 @@ class MapDecoder final : public Decoder {
         what_(std::move(what)),
         result_(nb::cast<std::string>(map["result"])),
         numpy_name_(nb::cast<std::string>(map["numpy"])),
-        fn_(std::make_unique<Held>(map["fn"])),
+        fn_(std::make_unique<HeldObject>(map["fn"])),
         cost_(nb::cast<MapCost&>(map["cost"])),
-        keep_cost_(std::make_unique<Held>(map["cost"])),
+        keep_cost_(std::make_unique<HeldObject>(map["cost"])),
         output_(std::move(output)) {}
 
   const TensorSpec& output() const override { return output_; }
@@ -122,9 +122,9 @@ class MapDecoder final : public Decoder {
 
   const DecoderPointer inner_;
   const std::string what_, result_, numpy_name_;
-  const std::unique_ptr<Held> fn_;
+  const std::unique_ptr<HeldObject> fn_;
   MapCost& cost_;
-  const std::unique_ptr<Held> keep_cost_;
+  const std::unique_ptr<HeldObject> keep_cost_;
   const TensorSpec output_;
 };
 
@@ -143,7 +143,7 @@ std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string
                                                                const std::string& what,
                                                                nb::handle map) {
   // Called while the GIL is held: the loader is made from Python.
-  auto held = std::make_shared<Held>(nb::borrow(map));
+  auto held = std::make_shared<HeldObject>(nb::borrow(map));
   return [held, what](DecoderPointer inner) -> Result<DecoderPointer> {
     nb::gil_scoped_acquire gil;
     const auto d = nb::cast<nb::dict>(held->get());

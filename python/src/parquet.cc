@@ -10,8 +10,8 @@
 
 #include <stdexcept>
 
-#include "format/parquet_library.h"
-#include "held.h"
+#include "format/parquet/library.h"
+#include "held_object.h"
 
 namespace nb = nanobind;
 
@@ -107,8 +107,8 @@ class PyarrowWriter final : public ParquetFileWriter {
       nb::list options;
       for (const ParquetColumnOptions& c : columns)
         options.append(nb::make_tuple(c.leaf, c.compress, c.repeats));
-      file_ = std::make_unique<Held>(nb::cast(SinkFile(&sink)));
-      writer_ = std::make_unique<Held>(
+      file_ = std::make_unique<HeldObject>(nb::cast(SinkFile(&sink)));
+      writer_ = std::make_unique<HeldObject>(
           bridge().attr("FileWriter")(address(schema), options, file_->get()));
     });
   }
@@ -130,7 +130,7 @@ class PyarrowWriter final : public ParquetFileWriter {
     return looked.ok() && !cause.ok() ? cause : status;
   }
 
-  std::unique_ptr<Held> file_, writer_;
+  std::unique_ptr<HeldObject> file_, writer_;
 };
 
 class Pyarrow final : public ParquetLibrary {

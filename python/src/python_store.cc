@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "held.h"
+#include "held_object.h"
 
 namespace nb = nanobind;
 
@@ -21,7 +21,7 @@ class PythonStore final : public Store {
   PythonStore(nb::handle readers, std::shared_ptr<const Store> rest) : rest_(std::move(rest)) {
     for (const auto& [path, reader] : nb::cast<nb::dict>(readers))
       readers_.emplace(nb::cast<std::string>(path),
-                       std::make_unique<Held>(nb::borrow<nb::object>(reader)));
+                       std::make_unique<HeldObject>(nb::borrow<nb::object>(reader)));
   }
 
   void read(std::span<ReadRequest> requests) const override {
@@ -46,7 +46,7 @@ class PythonStore final : public Store {
   }
 
  private:
-  static Status call(const Held& reader, const ReadRequest& request) {
+  static Status call(const HeldObject& reader, const ReadRequest& request) {
     if (!nb::is_alive()) return cancelled("Python has ended");
     nb::gil_scoped_acquire gil;
     try {
@@ -74,7 +74,7 @@ class PythonStore final : public Store {
     }
   }
 
-  std::map<std::string, std::unique_ptr<Held>, std::less<>> readers_;
+  std::map<std::string, std::unique_ptr<HeldObject>, std::less<>> readers_;
   const std::shared_ptr<const Store> rest_;
 };
 

@@ -2,8 +2,8 @@
 #include "loader/dataset.h"
 
 #include "api/inside.h"
-#include "format/open.h"
 #include "index/view.h"
+#include "open/open.h"
 
 namespace hr {
 namespace {

@@ -58,7 +58,7 @@ void Loader::begin(uint64_t epoch) {
 }
 
 void Loader::begin() {
-  inside_->at = inside_->loader->settle(inside_->at);
+  inside_->at = inside_->loader->this_or_next_epoch(inside_->at);
   check(inside_->loader->begin(inside_->at, false, 0));
 }
 

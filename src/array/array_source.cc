@@ -25,7 +25,7 @@ class ArraySource final : public Source {
   ArraySource(ArrayDescription d, std::shared_ptr<const Store> store)
       : d_(std::move(d)), store_(std::move(store)) {}
 
-  Status settle() {
+  Status prepare() {
     for (const ArrayField& field : d_.fields) {
       if (Status s = check_field(d_, field); !s.ok())
         return s.with(fmt::format("field '{}'", field.name));
@@ -38,7 +38,7 @@ class ArraySource final : public Source {
     HEADRACE_TRY(check_positions(d_));
     HEADRACE_TRY(check_table(d_));
     find_chains();
-    is_alone_ = find_lonely(d_, tile_count(), *store_);
+    is_unshared_ = find_lonely(d_, tile_count(), *store_);
     cut_blocks();
     fingerprint_ = fingerprint_of(d_, sizes_of_files());
     return {};
@@ -63,7 +63,7 @@ class ArraySource final : public Source {
       boxes_of(sample, d_.fields[f], draws, [&](const ArrayBox& box) {
         if (box.is_missing) return;
         Unit unit = unit_of(box);
-        unit.alone = unit.opening != 0 && is_alone_[d_.fields[f].variables[box.variable]];
+        unit.unshared = unit.encoding != 0 && is_unshared_[d_.fields[f].variables[box.variable]];
         out.pieces.push_back({add_unit(unit, out), 0, kWholeFile});
       });
       out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
@@ -96,7 +96,7 @@ class ArraySource final : public Source {
     if (field.kind != Kind::kArray) {
       scratch(0).resize(one * count);
       HEADRACE_TRY(
-          gather_boxes(sample, field, draws, pieces, shape, scratch(0).span(), Then::kRead));
+          gather_boxes(sample, field, draws, pieces, shape, scratch(0).span(), NextUse::kRead));
       const Bytes text = end_text(like.text_end, scratch(0).bytes());
       HEADRACE_ASSIGN(const MutableBytes out, value.room(text.size()));
       std::copy(text.begin(), text.end(), out.begin());
@@ -111,8 +111,8 @@ class ArraySource final : public Source {
       raw = scratch(0).span();
     }
     const bool rests = value.is_last() && lies_ready_[f];
-    HEADRACE_TRY(
-        gather_boxes(sample, field, draws, pieces, shape, raw, rests ? Then::kRest : Then::kRead));
+    HEADRACE_TRY(gather_boxes(sample, field, draws, pieces, shape, raw,
+                              rests ? NextUse::kRest : NextUse::kRead));
     if (lies_ready_[f]) return {};
     // Each variable, and each file of it, has its own byte order and its own scale.
     for (size_t v = 0; v < count; ++v) {
@@ -125,10 +125,10 @@ class ArraySource final : public Source {
     return {};
   }
 
-  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
-    if (unit.opening == 0 || unit.opening > chains_.size())
+  Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    if (unit.encoding == 0 || unit.encoding > chains_.size())
       return internal("no such chain of filters");
-    const Chain& chain = chains_[unit.opening - 1];
+    const Chain& chain = chains_[unit.encoding - 1];
     HEADRACE_TRY(undo_filters(chain.filters, chain.skipped, stored, unit.decoded_bytes, decoded));
     const auto summed = summed_.find({unit.file, unit.offset});
     return summed == summed_.end() ? Status() : check_sum(*summed->second, decoded.bytes());
@@ -204,7 +204,7 @@ class ArraySource final : public Source {
   // The boxes of all variables of the field, each where it belongs in `raw`.
   Status gather_boxes(uint64_t sample, const ArrayField& field, Key draws,
                       std::span<const PieceBytes> pieces, const Extents& shape, MutableBytes raw,
-                      Then then) const {
+                      NextUse next_use) const {
     const size_t item = size_of(lead_of(field).dtype);
     const Extents strides = dense_strides(shape, item);
     const size_t one = raw.size() / field.variables.size();
@@ -218,7 +218,7 @@ class ArraySource final : public Source {
       const PieceBytes piece = box.is_missing ? PieceBytes{literal} : pieces[next++];
       if (!status.ok()) return;
       if (piece.unopened != nullptr)
-        status = open_box(box, piece, to, item, then);
+        status = open_box(box, piece, to, item, next_use);
       else if (piece.bytes.size() < box.first_byte + box.span_bytes)
         status = corrupt("a chunk is shorter than its shape says");
       else if (status = check_plain(box, piece.bytes); status.ok())
@@ -246,11 +246,11 @@ class ArraySource final : public Source {
 
   // Opens what the box takes of its chunk: in its place where it lies there as in the chunk.
   Status open_box(const ArrayBox& box, const PieceBytes& piece, const Strided& to, size_t item,
-                  Then then) const {
+                  NextUse next_use) const {
     const Unit& unit = *piece.unopened;
-    if (unit.opening == 0 || unit.opening > chains_.size())
+    if (unit.encoding == 0 || unit.encoding > chains_.size())
       return internal("no such chain of filters");
-    const Chain& chain = chains_[unit.opening - 1];
+    const Chain& chain = chains_[unit.encoding - 1];
     const bool in_place = lies_alike(box, to.strides, item);
     MutableBytes into{to.at, box.span_bytes};
     if (!in_place) {
@@ -258,7 +258,7 @@ class ArraySource final : public Source {
       into = scratch(1).span();
     }
     HEADRACE_TRY(undo_filters_in_part(chain.filters, chain.skipped, piece.bytes, unit.decoded_bytes,
-                                      box.first_byte, into, in_place ? then : Then::kRead));
+                                      box.first_byte, into, in_place ? next_use : NextUse::kRead));
     if (!in_place) copy_box({into.data(), box.strides}, to, box.size, item);
     return {};
   }
@@ -285,7 +285,7 @@ class ArraySource final : public Source {
 
   // Only chunks that open as a whole are looked for: fields share them.
   static uint32_t add_unit(const Unit& unit, Request& out) {
-    if (unit.opening != 0) {
+    if (unit.encoding != 0) {
       const auto known = std::find(out.units.begin(), out.units.end(), unit);
       if (known != out.units.end()) return static_cast<uint32_t>(known - out.units.begin());
     }
@@ -297,7 +297,7 @@ class ArraySource final : public Source {
     Unit unit{.file = box.place->file, .offset = box.offset, .stored_bytes = box.stored};
     unit.decoded_bytes = box.stored;
     if (box.array->filters.empty()) return unit;
-    unit.opening = opening_of(*box.array, box.place->skipped);
+    unit.encoding = opening_of(*box.array, box.place->skipped);
     unit.decoded_bytes = chunk_bytes(*box.array);
     return unit;
   }
@@ -381,8 +381,8 @@ class ArraySource final : public Source {
     for (const ArrayField& field : d_.fields)
       for (const uint32_t v : field.variables)
         blocks_.shared =
-            blocks_.shared ||
-            (!d_.samples.cases && !d_.variables[v].segments[0]->filters.empty() && !is_alone_[v]);
+            blocks_.shared || (!d_.samples.cases && !d_.variables[v].segments[0]->filters.empty() &&
+                               !is_unshared_[v]);
   }
 
   const ArrayDescription d_;
@@ -395,7 +395,7 @@ class ArraySource final : public Source {
   std::vector<bool> unpacks_;     // of each field
   std::vector<bool> lies_ready_;  // of each field: its elements are neither turned nor unpacked
   std::map<std::pair<uint32_t, uint64_t>, const Array*> summed_;  // by file and offset of the chunk
-  std::vector<bool> is_alone_;  // of each variable: its chunks are opened where they are used
+  std::vector<bool> is_unshared_;  // of each variable: its chunks are opened where they are used
 };
 
 }  // namespace
@@ -405,7 +405,7 @@ Result<std::shared_ptr<const Source>> make_array_source(ArrayDescription descrip
   if (description.fields.empty()) return invalid("no field is asked for");
   if (description.samples.stride < 1) return invalid("stride must be at least 1");
   auto source = std::make_shared<ArraySource>(std::move(description), std::move(store));
-  HEADRACE_TRY(source->settle());
+  HEADRACE_TRY(source->prepare());
   return std::shared_ptr<const Source>(std::move(source));
 }
 

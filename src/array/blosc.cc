@@ -69,22 +69,22 @@ Result<bool> unpack_part_by_library(Bytes, uint64_t, uint64_t, MutableBytes) {
 
 }  // namespace
 
-Result<size_t> unpack_blosc(Bytes frame, MutableBytes out, Then then) {
+Result<size_t> unpack_blosc(Bytes frame, MutableBytes out, NextUse next_use) {
   const std::optional<BloscFrame> own = BloscFrame::parse(frame);
   if (!own) return unpack_by_library(frame, out);
   if (own->bytes() > out.size())
     return corrupt("a Blosc frame that opens to more than its chunk holds");
-  HEADRACE_TRY(own->open(0, out.first(own->bytes()), then));
+  HEADRACE_TRY(own->open(0, out.first(own->bytes()), next_use));
   return static_cast<size_t>(own->bytes());
 }
 
 Result<bool> unpack_blosc_part(Bytes frame, uint64_t expected, uint64_t begin, MutableBytes out,
-                               Then then) {
+                               NextUse next_use) {
   const std::optional<BloscFrame> own = BloscFrame::parse(frame);
   if (!own) return unpack_part_by_library(frame, expected, begin, out);
   if (own->bytes() != expected) return wrong_size(own->bytes(), expected);
   if (!own->holds(begin, out.size())) return false;
-  HEADRACE_TRY(own->open(begin, out, then));
+  HEADRACE_TRY(own->open(begin, out, next_use));
   return true;
 }
 

@@ -15,12 +15,12 @@ namespace headrace {
 // Unpacks one frame on this thread and says how many bytes of `out` it filled.  Bad bytes, and
 // more than fits, are kCorrupt; a build without the library says so of what blosc_frame.h leaves
 // to it.
-Result<size_t> unpack_blosc(Bytes frame, MutableBytes out, Then then = Then::kRead);
+Result<size_t> unpack_blosc(Bytes frame, MutableBytes out, NextUse next_use = NextUse::kRead);
 
 // Opens bytes [begin, begin + out.size()) of the `expected` that the frame holds, and no more
 // blocks of it than they lie in.  False where they are no whole elements of the frame.
 Result<bool> unpack_blosc_part(Bytes frame, uint64_t expected, uint64_t begin, MutableBytes out,
-                               Then then = Then::kRead);
+                               NextUse next_use = NextUse::kRead);
 
 struct BloscOptions {
   std::string compressor = "lz4";  // or "zstd", "blosclz", "lz4hc", "zlib"

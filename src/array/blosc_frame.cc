@@ -99,7 +99,7 @@ bool BloscFrame::holds(uint64_t begin, uint64_t size) const {
   return begin <= bytes_ && size <= bytes_ - begin && begin % item_ == 0 && size % item_ == 0;
 }
 
-Status BloscFrame::open(uint64_t begin, MutableBytes out, Then then) const {
+Status BloscFrame::open(uint64_t begin, MutableBytes out, NextUse next_use) const {
   if (!holds(begin, out.size())) return internal("a part that a Blosc frame does not hold");
   if (is_copied_) {
     const Bytes from = frame_.subspan(kHead + begin, out.size());
@@ -110,7 +110,7 @@ Status BloscFrame::open(uint64_t begin, MutableBytes out, Then then) const {
     const uint64_t block = begin / block_;
     const uint64_t inside = begin % block_;
     const uint64_t size = std::min<uint64_t>(out.size(), block_ - inside);
-    if (Status s = open_block(block, inside, out.first(size), then); !s.ok())
+    if (Status s = open_block(block, inside, out.first(size), next_use); !s.ok())
       return s.with(fmt::format("block {} of a Blosc frame", block));
     begin += size;
     out = out.subspan(size);
@@ -140,7 +140,8 @@ Status BloscFrame::unpack_block(Bytes rest, MutableBytes room, std::span<Bytes> 
   return {};
 }
 
-Status BloscFrame::open_block(uint64_t block, uint64_t begin, MutableBytes out, Then then) const {
+Status BloscFrame::open_block(uint64_t block, uint64_t begin, MutableBytes out,
+                              NextUse next_use) const {
   const uint64_t size = std::min(block_, bytes_ - block * block_);
   const auto starts = load_le<uint32_t>(frame_.subspan(kHead + 4 * block));
   if (starts > frame_.size()) return corrupt("it begins behind the end");
@@ -159,7 +160,7 @@ Status BloscFrame::open_block(uint64_t block, uint64_t begin, MutableBytes out, 
     for (size_t b = 0; b < item_; ++b)
       planes[b] =
           (streams.size() > 1 ? streams[b] : streams[0].subspan(b * plane)).data() + begin / item_;
-    merge_planes(std::span(planes).first(item_), out, then);
+    merge_planes(std::span(planes).first(item_), out, next_use);
   }
   return {};
 }

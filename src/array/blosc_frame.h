@@ -24,13 +24,13 @@ class BloscFrame {
   // Whether a part is one of whole elements.
   bool holds(uint64_t begin, uint64_t size) const;
   // Opens bytes [begin, begin + out.size()), which it holds.
-  Status open(uint64_t begin, MutableBytes out, Then then) const;
+  Status open(uint64_t begin, MutableBytes out, NextUse next_use) const;
 
  private:
   enum class Codec : uint8_t { kLz4 = 1, kZlib = 3, kZstd = 4 };
 
   BloscFrame() = default;
-  Status open_block(uint64_t block, uint64_t begin, MutableBytes out, Then then) const;
+  Status open_block(uint64_t block, uint64_t begin, MutableBytes out, NextUse next_use) const;
   Status unpack_block(Bytes rest, MutableBytes room, std::span<Bytes> streams) const;
   Status unpack(Bytes stream, MutableBytes out) const;
   Status put_records(Bytes shuffled, uint64_t begin, MutableBytes out) const;

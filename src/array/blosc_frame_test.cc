@@ -73,11 +73,11 @@ TEST(blosc_frame, opens_what_the_library_packs) {
     const auto parsed = BloscFrame::parse(frame);
     if (!parsed) continue;
     ++own;
-    for (const Then then : {Then::kRead, Then::kRest}) {
+    for (const NextUse next_use : {NextUse::kRead, NextUse::kRest}) {
       std::vector<std::byte> out(c.bytes + 64);
       for (const size_t shift : {0u, 1u, 8u}) {  // memory that is not aligned
         const MutableBytes to(out.data() + shift, c.bytes);
-        const Status status = parsed->open(0, to, then);
+        const Status status = parsed->open(0, to, next_use);
         ASSERT_TRUE(status.ok()) << text(c) << ": " << status.text();
         ASSERT_TRUE(std::equal(data.begin(), data.end(), to.begin())) << text(c);
       }
@@ -98,7 +98,7 @@ TEST(blosc_frame, parts_are_parts_of_the_whole) {
       const size_t size = (1 + rng.below((c.bytes - begin) / c.item)) * c.item;
       std::vector<std::byte> out(size);
       ASSERT_TRUE(parsed->holds(begin, size));
-      const Status status = parsed->open(begin, out, Then::kRest);
+      const Status status = parsed->open(begin, out, NextUse::kRest);
       ASSERT_TRUE(status.ok()) << text(c) << ": " << status.text();
       ASSERT_TRUE(
           std::equal(out.begin(), out.end(), data.begin() + static_cast<std::ptrdiff_t>(begin)))

@@ -204,7 +204,7 @@ uint64_t most_from_a_byte(ChunkFilter filter) {
   }
 }
 
-Status undo_step(const FilterStep& step, Bytes in, MutableBytes out, Then then) {
+Status undo_step(const FilterStep& step, Bytes in, MutableBytes out, NextUse next_use) {
   switch (step.filter) {
     case ChunkFilter::kZlib:
     case ChunkFilter::kGzip:
@@ -220,10 +220,10 @@ Status undo_step(const FilterStep& step, Bytes in, MutableBytes out, Then then) 
     case ChunkFilter::kZstd:
       return exactly(unpack_zstd(in, out), out.size());
     case ChunkFilter::kBlosc:
-      return exactly(unpack_blosc(in, out, then), out.size());
+      return exactly(unpack_blosc(in, out, next_use), out.size());
     case ChunkFilter::kShuffle:
       if (in.size() != out.size()) return corrupt("a chunk of another size than its shape says");
-      return undo_shuffle(in, out, step.parameter, then), Status();
+      return undo_shuffle(in, out, step.parameter, next_use), Status();
     case ChunkFilter::kDelta:
       if (in.size() != out.size()) return corrupt("a chunk of another size than its shape says");
       std::copy(in.begin(), in.end(), out.begin());
@@ -257,7 +257,7 @@ size_t last_change(const FilterChain& chain, const std::vector<size_t>& steps) {
   return k == 0 ? steps.size() : k - 1;
 }
 
-// Memory between two steps, the thread's own and kept: fresh pages cost as much as opening.
+// Memory between two steps, the thread's own and kept: fresh pages cost as much as decoding.
 class Between {
  public:
   MutableBytes next(uint64_t size) {
@@ -317,13 +317,13 @@ bool opens_in_part(const FilterChain& chain) {
 }
 
 Status undo_filters_in_part(const FilterChain& chain, uint32_t skipped, Bytes stored,
-                            uint64_t expected, uint64_t begin, MutableBytes out, Then then) {
+                            uint64_t expected, uint64_t begin, MutableBytes out, NextUse next_use) {
   if (begin > expected || out.size() > expected - begin)
     return internal("a part beyond the end of its chunk");
   HEADRACE_TRY(check_growth(chain, skipped, stored.size(), expected));
   const bool whole = out.size() == expected;
   if (!whole && opens_in_part(chain) && skipped == 0) {
-    HEADRACE_ASSIGN(const bool done, unpack_blosc_part(stored, expected, begin, out, then));
+    HEADRACE_ASSIGN(const bool done, unpack_blosc_part(stored, expected, begin, out, next_use));
     if (done) return {};
   }
   std::vector<size_t> steps;  // those to be undone, from the last on
@@ -342,7 +342,7 @@ Status undo_filters_in_part(const FilterChain& chain, uint32_t skipped, Bytes st
     const uint64_t size = bytes_before(chain, skipped, steps[k], expected);
     const bool straight = k == last && whole && size == expected;
     const MutableBytes into = straight ? out : between.next(size);
-    if (Status s = undo_step(step, in, into, straight ? then : Then::kRead); !s.ok())
+    if (Status s = undo_step(step, in, into, straight ? next_use : NextUse::kRead); !s.ok())
       return s.with(std::string(name_of(step.filter)));
     in = into;
   }

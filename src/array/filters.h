@@ -57,7 +57,7 @@ Status undo_filters(const FilterChain& chain, uint32_t skipped, Bytes stored, ui
 // blocks that hold them; the rest opens all, into `out` itself where that is all.
 Status undo_filters_in_part(const FilterChain& chain, uint32_t skipped, Bytes stored,
                             uint64_t expected, uint64_t begin, MutableBytes out,
-                            Then then = Then::kRead);
+                            NextUse next_use = NextUse::kRead);
 // Whether a part costs less than the whole.
 bool opens_in_part(const FilterChain& chain);
 

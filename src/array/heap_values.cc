@@ -195,12 +195,12 @@ class ObjectFinder {
           return left > 0;
         });
     if (!status.ok() && status.code() != Code::kCorrupt) return status;
-    for (const uint32_t value : wanted) HEADRACE_TRY(settle(value, status));
+    for (const uint32_t value : wanted) HEADRACE_TRY(mark_damaged(value, status));
     return {};
   }
 
   // Notes what is wrong with a value that was not found.
-  Status settle(uint32_t value, const Status& why) {
+  Status mark_damaged(uint32_t value, const Status& why) {
     ValueExtent& extent = out_.extents[value];
     const HeapReference& reference = references_[value];
     if (extent.offset != 0 && extent.bytes != kShort) return {};

@@ -31,7 +31,7 @@ class CountingStore final : public Store {
   MemoryStore store_;
 };
 
-Table look(const HeapValues& values, const ByteList& file) {
+Table read_table(const HeapValues& values, const ByteList& file) {
   const CountingStore store(file);
   return read_heap_values(values, {"f"}, store, run_in_turn);
 }
@@ -44,7 +44,7 @@ std::string text_of(const ByteList& file, const ValueExtent& extent) {
 std::string complaint(HeapWriter& writer) {
   ByteList file;
   const HeapValues values = writer.finish(file);
-  const Table table = look(values, file);
+  const Table table = read_table(values, file);
   if (!table.ok()) return table.status().text();
   EXPECT_EQ(table.value()->damaged.size(), 1u);
   EXPECT_EQ(table.value()->damaged.begin()->second.code(), Code::kCorrupt);
@@ -66,7 +66,7 @@ TEST(HeapValues, finds_values_of_every_form) {
       writer.refer(2, first, 1);  // a value may be shorter than its object
       ByteList file;
       const HeapValues values = writer.finish(file);
-      const Table table = look(values, file);
+      const Table table = read_table(values, file);
       ASSERT_TRUE(table.ok()) << table.status().text();
       EXPECT_TRUE(table.value()->damaged.empty());
       std::vector<std::string> got;
@@ -85,9 +85,10 @@ TEST(HeapValues, elements_count_in_items) {
   ByteList file;
   HeapValues values = writer.finish(file);
   values.item_bytes = 4;
-  EXPECT_EQ(look(values, file).value()->extents[0].bytes, 8u);
+  EXPECT_EQ(read_table(values, file).value()->extents[0].bytes, 8u);
   values.item_bytes = 8;
-  EXPECT_NE(look(values, file).value()->damaged.at(0).text().find("shorter"), std::string::npos);
+  EXPECT_NE(read_table(values, file).value()->damaged.at(0).text().find("shorter"),
+            std::string::npos);
 }
 
 TEST(HeapValues, neighbours_are_read_together_and_lone_ones_little) {
@@ -149,7 +150,7 @@ TEST(HeapValues, collections_do_not_overlap) {
   writer.refer(1, second, 1);
   ByteList file;
   const HeapValues values = writer.finish(file);
-  const Table table = look(values, file);
+  const Table table = read_table(values, file);
   ASSERT_TRUE(table.ok());
   EXPECT_EQ(table.value()->damaged.count(0), 1u);
   EXPECT_EQ(table.value()->damaged.count(1), 0u);
@@ -169,7 +170,7 @@ TEST(HeapValues, no_more_values_than_the_file_could_hold) {
   HeapValues values = writer.finish(file);
   values.references.shape[0] = int64_t{1} << 40;
   values.references.chunk[0] = int64_t{1} << 40;
-  const Table table = look(values, file);
+  const Table table = read_table(values, file);
   ASSERT_FALSE(table.ok());
   EXPECT_EQ(table.status().code(), Code::kCorrupt);
 }
@@ -185,7 +186,7 @@ TEST(HeapValues, damage_anywhere_is_an_error_or_an_extent_of_the_file) {
   const auto check = [&values](const ByteList& file) {
     HeapValues now = values;
     now.form.file_bytes = file.size();
-    const Table table = look(now, file);
+    const Table table = read_table(now, file);
     if (!table.ok()) return;
     for (const ValueExtent& e : table.value()->extents)
       ASSERT_TRUE(e.offset <= file.size() && e.bytes <= file.size() - e.offset);
@@ -213,7 +214,7 @@ TEST(HeapValues, a_number_that_comes_often_takes_no_time) {
   writer.refer(1, address, 2);  // is nowhere: the walk goes on to the end
   ByteList file;
   const HeapValues values = writer.finish(file);
-  const Table table = look(values, file);
+  const Table table = read_table(values, file);
   ASSERT_TRUE(table.ok()) << table.status().text();
   EXPECT_EQ(table.value()->damaged.size(), 1u);
   EXPECT_EQ(table.value()->extents[0].offset, address + 32);

@@ -158,8 +158,8 @@ size_t before_aligned(const uint8_t* to, size_t item, size_t count) {
   return missing % item == 0 ? std::min(count, missing / item) : count;
 }
 
-void merge_all(Planes& planes, size_t item, size_t count, uint8_t* to, Then then) {
-  const bool is_long = then == Then::kRest && count * item >= kPastCache;
+void merge_all(Planes& planes, size_t item, size_t count, uint8_t* to, NextUse next_use) {
+  const bool is_long = next_use == NextUse::kRest && count * item >= kPastCache;
   const size_t head = is_long ? before_aligned(to, item, count) : count;
   const bool past = head < count;
   if (past) {
@@ -175,15 +175,15 @@ void merge_all(Planes& planes, size_t item, size_t count, uint8_t* to, Then then
 
 }  // namespace
 
-void merge_planes(std::span<const std::byte* const> planes, MutableBytes out, Then then) {
+void merge_planes(std::span<const std::byte* const> planes, MutableBytes out, NextUse next_use) {
   const size_t item = std::min(planes.size(), kMostPlanes);
   if (item == 0) return;
   Planes moved{};
   for (size_t b = 0; b < item; ++b) moved[b] = reinterpret_cast<Plane>(planes[b]);
-  merge_all(moved, item, out.size() / item, reinterpret_cast<uint8_t*>(out.data()), then);
+  merge_all(moved, item, out.size() / item, reinterpret_cast<uint8_t*>(out.data()), next_use);
 }
 
-void undo_shuffle(Bytes in, MutableBytes out, size_t item, Then then) {
+void undo_shuffle(Bytes in, MutableBytes out, size_t item, NextUse next_use) {
   const size_t count = in.size() / std::max<size_t>(1, item);
   if (item < 2 || count < 2) {
     std::copy(in.begin(), in.end(), out.begin());
@@ -192,7 +192,7 @@ void undo_shuffle(Bytes in, MutableBytes out, size_t item, Then then) {
   if (item <= kMostPlanes) {
     Planes planes{};
     for (size_t b = 0; b < item; ++b) planes[b] = reinterpret_cast<Plane>(in.data()) + b * count;
-    merge_all(planes, item, count, reinterpret_cast<uint8_t*>(out.data()), then);
+    merge_all(planes, item, count, reinterpret_cast<uint8_t*>(out.data()), next_use);
   } else {
     for (size_t b = 0; b < item; ++b)
       for (size_t i = 0; i < count; ++i) out[i * item + b] = in[b * count + i];

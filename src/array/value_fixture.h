@@ -24,11 +24,11 @@ inline Result<ByteList> read_value(const Source& source, uint64_t sample, uint32
     Buffer stored;
     HEADRACE_TRY(source.store().read_at(source.file_path(unit.file), unit.offset, unit.stored_bytes,
                                         stored));
-    if (unit.alone && !open_all) unopened[u] = &unit;
-    if (unit.opening == 0 || unopened[u] != nullptr)
+    if (unit.unshared && !open_all) unopened[u] = &unit;
+    if (unit.encoding == 0 || unopened[u] != nullptr)
       units[u] = std::move(stored);
     else
-      HEADRACE_TRY(source.open_unit(unit, stored.bytes(), units[u]));
+      HEADRACE_TRY(source.decode_unit(unit, stored.bytes(), units[u]));
   }
   std::vector<PieceBytes> pieces;
   for (const Piece& piece : request.pieces)

@@ -72,7 +72,7 @@ class Engine::Core {
   // Decoding (decode.cc).
   void decode(const ChunkPtr& chunk, std::vector<Buffer>& warm);
   Status decode_slot(Chunk& chunk, size_t i, uint64_t& bytes);
-  void open_unit(const std::shared_ptr<SharedUnit>& unit);
+  void decode_unit(const std::shared_ptr<SharedUnit>& unit);
   Status replace(const Errand& errand, size_t slot, const Status& why, bool& replaced);
   void slots_done(const std::shared_ptr<Flight>& flight, size_t n);
 

@@ -24,7 +24,7 @@ void Engine::Core::compute_thread() {
       ++active_;
     }
     if (job.unit)
-      open_unit(job.unit);
+      decode_unit(job.unit);
     else if (!job.chunk->is_late || read_late(job.chunk, warm))
       decode(job.chunk, warm);
     MutexLock lock(mu_);
@@ -78,14 +78,14 @@ Status Engine::Core::decode_slot(Chunk& chunk, size_t i, uint64_t& bytes) {
   return {};
 }
 
-void Engine::Core::open_unit(const std::shared_ptr<SharedUnit>& unit) {
+void Engine::Core::decode_unit(const std::shared_ptr<SharedUnit>& unit) {
   const Stopwatch watch;
   const uint64_t before = unit->stored.size();
-  if (unit->status.ok() && unit->unit.opening != 0)
+  if (unit->status.ok() && unit->unit.encoding != 0)
     unit->status = guard(
-        [&] { return unit->source->open_unit(unit->unit, unit->stored.bytes(), unit->opened); });
+        [&] { return unit->source->decode_unit(unit->unit, unit->stored.bytes(), unit->opened); });
   if (!unit->status.ok()) unit->status = unit->status.at(unit->unit.offset).in_file(unit->path);
-  if (unit->unit.opening != 0) unit->stored = Buffer();
+  if (unit->unit.encoding != 0) unit->stored = Buffer();
   decoded_.work(0, before, watch.ns());
   {
     // What it was thought to take was counted; what it takes is given back when it is evicted.

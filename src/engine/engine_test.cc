@@ -92,14 +92,14 @@ class PartlyThere final : public Store {
   mutable std::atomic<uint64_t> tried_{0}, waited_{0};
 };
 
-// Sample i: kSample bytes that all hold i mod 251, ten samples a file.  `opening` makes every
+// Sample i: kSample bytes that all hold i mod 251, ten samples a file.  `encoding` makes every
 // file one unit that opens as a whole (each byte is stored plus one); kRows makes it a table of
-// rows that open_unit() reads by itself, of a size that the index does not know.
+// rows that decode_unit() reads by itself, of a size that the index does not know.
 constexpr uint32_t kRows = 2;
 class TestSource final : public Source {
  public:
-  TestSource(std::shared_ptr<const Store> store, uint64_t samples, uint32_t opening = 0)
-      : store_(std::move(store)), samples_(samples), opening_(opening) {
+  TestSource(std::shared_ptr<const Store> store, uint64_t samples, uint32_t encoding = 0)
+      : store_(std::move(store)), samples_(samples), opening_(encoding) {
     blocks_.samples.assign((samples + kPerFile - 1) / kPerFile, kPerFile);
     blocks_.bytes = samples * kSample;
   }
@@ -143,9 +143,9 @@ class TestSource final : public Source {
     run = {static_cast<uint32_t>(sample / kPerFile), 0, 0, kPerFile * kSample, kPerFile * kSample};
     return true;
   }
-  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+  Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     ++opened_;
-    if (unit.opening == kRows) return open_rows(unit, decoded);
+    if (unit.encoding == kRows) return open_rows(unit, decoded);
     decoded.resize(stored.size());
     for (size_t i = 0; i < stored.size(); ++i)
       decoded.data()[i] = static_cast<std::byte>(std::to_integer<int>(stored[i]) - 1);
@@ -220,7 +220,7 @@ struct Scene {
   std::shared_ptr<const Store> store = TestSource::fill(100);
   uint64_t samples = 100;
   uint64_t batch = 8;
-  uint32_t opening = 0;
+  uint32_t encoding = 0;
   std::set<int> bad = {};
   Packing packing = Packing::kDense;
   EngineOptions options = {};
@@ -230,7 +230,7 @@ std::unique_ptr<Engine> make_engine(const Scene& s) {
   auto decoder = std::make_shared<TestDecoder>(s.bad);
   std::vector<ColumnWork> columns{{ColumnSpec{"data", decoder->output(), s.packing}, false}};
   std::vector<SourceWork> sources{
-      {std::make_shared<TestSource>(s.store, s.samples, s.opening), 0, {0}, {decoder}}};
+      {std::make_shared<TestSource>(s.store, s.samples, s.encoding), 0, {0}, {decoder}}};
   return std::make_unique<Engine>(std::move(sources), std::move(columns), s.options);
 }
 
@@ -303,7 +303,7 @@ TEST(EngineTest, UnitsThatOpenAsAWholeAreSharedAndOpened) {
     auto counted = std::make_shared<FaultStore>(TestSource::fill(100, 1));
     s.store = counted;
     if (later) s.store = std::make_shared<LaterStore>(counted);
-    s.opening = 1;
+    s.encoding = 1;
     s.options = {.compute_threads = 3, .io_threads = 3};
     EXPECT_EQ(run_once(s).value(), expected(100));
     EXPECT_EQ(counted->reads(), 10u);  // ten files, each once

@@ -98,8 +98,8 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
       const Unit& unit = entry.request.units[u];
       Place& place = entry.places[u];
       place = {.length = unit.stored_bytes};
-      opens_ = opens_ || (unit.opening != 0 && unit.alone);
-      if (unit.opening != 0 && !unit.alone && units != nullptr) {
+      opens_ = opens_ || (unit.encoding != 0 && unit.unshared);
+      if (unit.encoding != 0 && !unit.unshared && units != nullptr) {
         place.is_shared = true;
         place.range = share(*entry.source, unit, *units);
         place.length = kWholeFile;  // pieces count in opened bytes
@@ -213,7 +213,7 @@ Status Gather::assemble(size_t i, size_t field, ValueRoom& into) {
   pieces_.clear();
   for (uint32_t p = r.first_piece[field]; p < r.first_piece[field + 1]; ++p) {
     const Piece& piece = r.pieces[p];
-    const bool alone = piece.unit != kInlineUnit && r.units[piece.unit].alone;
+    const bool alone = piece.unit != kInlineUnit && r.units[piece.unit].unshared;
     HEADRACE_ASSIGN(const Bytes bytes, alone ? opened(entry, piece) : piece_bytes(entry, piece));
     pieces_.push_back({bytes, alone ? &r.units[piece.unit] : nullptr});
   }
@@ -266,7 +266,7 @@ SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
 Status Gather::locate(Status status, size_t i, size_t field, size_t v) const {
   if (!status.place().file.empty()) return status;  // the source itself knew the place
   const Entry& entry = requests_[i];
-  if (!status.place().file.empty()) return status;  // of reading or opening: it says where itself
+  if (!status.place().file.empty()) return status;  // of reading or decoding: it says where itself
   if (entry.request.first_piece[field] == entry.request.first_piece[field + 1]) return status;
   const auto pieces = std::span(entry.request.pieces)
                           .first(entry.request.first_piece[field + 1])
@@ -275,12 +275,12 @@ Status Gather::locate(Status status, size_t i, size_t field, size_t v) const {
   if (piece.unit == kInlineUnit) return status;
   const Unit& unit = entry.request.units[piece.unit];
   // A decoder names the offset within the value; the user wants the one in the file.
-  const uint64_t start = unit.offset + (unit.opening == 0 ? piece.begin : 0);
+  const uint64_t start = unit.offset + (unit.encoding == 0 ? piece.begin : 0);
   const int64_t inner = status.place().offset;
   if (inner >= 0)
     status =
         Status(status.code(), fmt::format("{} (byte {} of the value)", status.message(), inner));
-  return status.at(start + (inner >= 0 && unit.opening == 0 ? static_cast<uint64_t>(inner) : 0))
+  return status.at(start + (inner >= 0 && unit.encoding == 0 ? static_cast<uint64_t>(inner) : 0))
       .in_file(entry.source->file_path(unit.file));
 }
 

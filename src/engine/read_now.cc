@@ -33,11 +33,11 @@ void read_unit(const std::shared_ptr<SharedUnit>& unit, UnitCache& units) {
   unit->status = guard([&] {
     return unit->source->store().read_at(unit->path, u.offset, u.stored_bytes, unit->stored);
   });
-  if (unit->status.ok() && u.opening != 0)
+  if (unit->status.ok() && u.encoding != 0)
     unit->status =
-        guard([&] { return unit->source->open_unit(u, unit->stored.bytes(), unit->opened); });
+        guard([&] { return unit->source->decode_unit(u, unit->stored.bytes(), unit->opened); });
   if (!unit->status.ok()) unit->status = unit->status.at(u.offset).in_file(unit->path);
-  if (u.opening != 0) unit->stored = Buffer();
+  if (u.encoding != 0) unit->stored = Buffer();
   units.finish(unit);
 }
 

@@ -5,7 +5,7 @@ namespace headrace {
 
 std::shared_ptr<SharedUnit> UnitCache::pin(const Source& source, const Unit& unit) {
   MutexLock lock(mu_);
-  Entry& entry = entries_[{&source, unit.file, unit.offset, unit.opening, unit.stored_bytes}];
+  Entry& entry = entries_[{&source, unit.file, unit.offset, unit.encoding, unit.stored_bytes}];
   entry.used = ++clock_;
   if (!entry.unit) {
     entry.unit = std::make_shared<SharedUnit>();

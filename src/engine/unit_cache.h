@@ -3,7 +3,7 @@
 // UnitCache: units that many samples share (a row group, a compressed chunk, a run of
 // a remote shard), each read and opened once while it is needed.
 //
-//   absent ──pin()──► reading ──► opening ──► ready ──last pin dropped──► idle ──evict()──► absent
+//   absent ──pin()──► reading ──► decoding ──► ready ──last pin dropped──► idle ──evict()──► absent
 //
 // Idle units are read-ahead that can be revoked: they go, oldest first, when the memory
 // is wanted elsewhere.  A unit that is asked for again after that is read again.
@@ -32,7 +32,7 @@ struct SharedUnit {
   Buffer stored;
   Buffer opened;
   Status status;
-  Bytes bytes() const { return unit.opening == 0 ? stored.bytes() : opened.bytes(); }
+  Bytes bytes() const { return unit.encoding == 0 ? stored.bytes() : opened.bytes(); }
   // What bytes() will come to, as far as the index knows.
   uint64_t expected_bytes() const {
     return unit.decoded_bytes == kWholeFile ? kNominalFileBytes : unit.decoded_bytes;
@@ -70,7 +70,7 @@ class UnitCache {
     std::vector<std::function<void()>> waiting;
   };
   static Name name_of(const SharedUnit& u) {
-    return {u.source, u.unit.file, u.unit.offset, u.unit.opening, u.unit.stored_bytes};
+    return {u.source, u.unit.file, u.unit.offset, u.unit.encoding, u.unit.stored_bytes};
   }
 
   mutable Mutex mu_;

@@ -74,9 +74,9 @@ Status take_mds_shape(Bytes head, ArrayHead& out) {
   return {};
 }
 
-Status parse_mds_array(uint32_t opening, Bytes head, ArrayHead& out) {
-  if (opening >= kTyped) {
-    const auto dtype = static_cast<DType>(opening - kTyped);
+Status parse_mds_array(uint32_t encoding, Bytes head, ArrayHead& out) {
+  if (encoding >= kTyped) {
+    const auto dtype = static_cast<DType>(encoding - kTyped);
     out.descr = npy_descr(dtype);
     out.item_bytes = size_of(dtype);
     return take_mds_shape(head, out);
@@ -91,13 +91,13 @@ Status parse_mds_array(uint32_t opening, Bytes head, ArrayHead& out) {
   return take_mds_shape(head, out);
 }
 
-Status parse_litdata_array(uint32_t opening, Bytes head, ArrayHead& out) {
+Status parse_litdata_array(uint32_t encoding, Bytes head, ArrayHead& out) {
   const auto number = [&](uint64_t i) {
     const auto v = load_le<uint32_t>(head.subspan(4 * i));
-    return opening == kTorchTensor ? __builtin_bswap32(v) : v;
+    return encoding == kTorchTensor ? __builtin_bswap32(v) : v;
   };
   if (head.size() < 8) return short_array();
-  const ElementType type = opening == kTorchTensor ? torch_type(number(0)) : numpy_type(number(0));
+  const ElementType type = encoding == kTorchTensor ? torch_type(number(0)) : numpy_type(number(0));
   if (type.bytes == 0)
     return unsupported(fmt::format("an array whose type has the number {}", number(0)));
   const uint64_t axes = number(1);
@@ -110,12 +110,12 @@ Status parse_litdata_array(uint32_t opening, Bytes head, ArrayHead& out) {
   return {};
 }
 
-Status add_converted(uint32_t opening, Extent place, const ReadBytes& read,
+Status add_converted(uint32_t encoding, Extent place, const ReadBytes& read,
                      std::vector<ColumnValue>& out) {
   Bytes head;
   HEADRACE_TRY(read(place.begin, std::min(place.length, kMostArrayHead), head));
   ColumnValue value{.place = place, .converts = true};
-  HEADRACE_TRY(parse_array(opening, head, value.array));
+  HEADRACE_TRY(parse_array(encoding, head, value.array));
   HEADRACE_TRY(check_array(value.array, place.length));
   out.push_back(std::move(value));
   return {};
@@ -134,10 +134,10 @@ Status add_list(const StoredColumn& column, Extent place, const ReadBytes& read,
   HEADRACE_TRY(parse_picture_list(head, list.length, values));
   for (const ListedValue& value : values) {
     const Extent at{list.begin + value.begin, value.length};
-    if (column.opening == 0)
+    if (column.encoding == 0)
       out.push_back({.place = at});
     else
-      HEADRACE_TRY(add_converted(column.opening, at, read, out));
+      HEADRACE_TRY(add_converted(column.encoding, at, read, out));
   }
   return {};
 }
@@ -192,7 +192,7 @@ Status column_values(const StoredColumn& column, Extent place, const ReadBytes& 
   if (column.reading == Reading::kPictures)
     status = add_list(column, place, read, out);
   else if (column.reading == Reading::kConvert)
-    status = add_converted(column.opening, place, read, out);
+    status = add_converted(column.encoding, place, read, out);
   else
     out.push_back({.place = place});
   return status.ok() ? status : status.with(fmt::format("column '{}'", column.field.name));
@@ -246,21 +246,21 @@ Status load_number(DType dtype, Bytes bytes, Number& out) {
   return {};
 }
 
-Status parse_array(uint32_t opening, Bytes head, ArrayHead& out) {
+Status parse_array(uint32_t encoding, Bytes head, ArrayHead& out) {
   out = {};
-  if (opening == kRawPicture) return parse_raw_picture(head, out);
-  if (opening == kTorchTensor || opening == kNumpyArray)
-    return parse_litdata_array(opening, head, out);
-  const bool typed = opening >= kTyped && opening < kTyped + kDTypes &&
-                     opening != kTyped + static_cast<uint32_t>(DType::kBF16);
-  if (opening == kNdarray || typed) return parse_mds_array(opening, head, out);
+  if (encoding == kRawPicture) return parse_raw_picture(head, out);
+  if (encoding == kTorchTensor || encoding == kNumpyArray)
+    return parse_litdata_array(encoding, head, out);
+  const bool typed = encoding >= kTyped && encoding < kTyped + kDTypes &&
+                     encoding != kTyped + static_cast<uint32_t>(DType::kBF16);
+  if (encoding == kNdarray || typed) return parse_mds_array(encoding, head, out);
   return internal("no array opens this way");
 }
 
-Status open_array(uint32_t opening, Bytes stored, uint64_t decoded_bytes, Buffer& decoded) {
+Status open_array(uint32_t encoding, Bytes stored, uint64_t decoded_bytes, Buffer& decoded) {
   ArrayHead head;
   HEADRACE_TRY(
-      parse_array(opening, stored.first(std::min<uint64_t>(stored.size(), kMostArrayHead)), head));
+      parse_array(encoding, stored.first(std::min<uint64_t>(stored.size(), kMostArrayHead)), head));
   HEADRACE_TRY(check_array(head, stored.size()));
   const uint64_t bytes = npy_bytes(head, stored.size());
   if (bytes != decoded_bytes) return corrupt("not the array that was indexed").at(0);

@@ -42,7 +42,7 @@ struct StoredColumn {
   Reading reading = Reading::kPlace;
   std::optional<uint64_t> fixed = {};  // bytes; else each sample says
   DType dtype = DType::kU8;            // of kNumber
-  uint32_t opening = 0;                // of kConvert, and of each value of kPictures, or 0
+  uint32_t encoding = 0;               // of kConvert, and of each value of kPictures, or 0
   uint64_t list_skip = 0;              // bytes before the count of kPictures
   bool is_key = false;
 };
@@ -85,8 +85,8 @@ unsigned mds_type_number(std::string_view descr);
 
 // Type and shape that stand before an array.  `head`: the first kMostArrayHead bytes of the
 // value, or all of it.
-Status parse_array(uint32_t opening, Bytes head, ArrayHead& out);
-// open_unit() of a value that converts.
-Status open_array(uint32_t opening, Bytes stored, uint64_t decoded_bytes, Buffer& decoded);
+Status parse_array(uint32_t encoding, Bytes head, ArrayHead& out);
+// decode_unit() of a value that converts.
+Status open_array(uint32_t encoding, Bytes stored, uint64_t decoded_bytes, Buffer& decoded);
 
 }  // namespace headrace

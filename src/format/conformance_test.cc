@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/rng.h"
-#include "format/test_data.h"
+#include "open/test_data.h"
 
 namespace headrace {
 namespace {

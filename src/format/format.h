@@ -95,7 +95,7 @@ struct Format {
   // After the last shard: files that describe all of them.  The same bytes every time.
   Status (*finish_folder)(const std::string& folder,
                           std::span<const WrittenShard> shards) = nullptr;
-  OpenUnit open_unit = nullptr;  // null: no unit opens only as a whole
+  OpenUnit decode_unit = nullptr;  // null: no unit opens only as a whole
 };
 
 // Where the second file of a shard lies.

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "format/open.h"
 #include "index/names.h"
+#include "open/open.h"
 
 namespace headrace {
 namespace {

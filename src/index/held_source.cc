@@ -19,8 +19,8 @@ class ReadThrough final : public Source {
     return source_->needs(sample, fields, draws, want_key, out);
   }
   bool run_of(uint64_t sample, Unit& run) const override { return source_->run_of(sample, run); }
-  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
-    return source_->open_unit(unit, stored, decoded);
+  Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    return source_->decode_unit(unit, stored, decoded);
   }
   bool assembles(uint32_t field) const override { return source_->assembles(field); }
   Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,

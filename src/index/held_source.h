@@ -12,7 +12,7 @@ namespace headrace {
 
 struct HeldSource {
   std::shared_ptr<const Source> source;  // the same data set, read from memory
-  Held held;
+  HeldFiles held;
 };
 
 // Reads all files of the source, or finds that another process did.

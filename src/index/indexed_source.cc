@@ -14,7 +14,7 @@ namespace {
 // The number of `unit` in the request.  Only a unit that opens as a whole is looked for:
 // several values of a sample may lie in it, and it is fetched once.
 uint32_t add_unit(const Unit& unit, Request& out) {
-  if (unit.opening != 0) {
+  if (unit.encoding != 0) {
     const auto known = std::find(out.units.begin(), out.units.end(), unit);
     if (known != out.units.end()) return static_cast<uint32_t>(known - out.units.begin());
   }
@@ -103,7 +103,7 @@ void IndexedSource::take_fields(const Loaded& loaded, const PartGroup& group, ui
           add_inline(group, value, out);
         continue;
       }
-      const Unit unit{first_file + value.file, value.opening, value.offset, value.stored,
+      const Unit unit{first_file + value.file, value.encoding, value.offset, value.stored,
                       value.decoded};
       out.pieces.push_back({add_unit(unit, out), value.begin, value.length, value.continues});
     }
@@ -154,7 +154,7 @@ bool IndexedSource::run_of(uint64_t sample, Unit& run) const {
        {block_begin_[block], block_begin_[block] + blocks().samples[block] - 1}) {
     if (!needs(edge, fields, Key(0), false, request).ok() || request.units.empty()) return false;
     for (const Unit& unit : request.units) {
-      if (unit.opening != 0 || unit.stored_bytes == kWholeFile ||
+      if (unit.encoding != 0 || unit.stored_bytes == kWholeFile ||
           (end > 0 && unit.file != run.file))
         return false;
       run.file = unit.file;
@@ -166,9 +166,9 @@ bool IndexedSource::run_of(uint64_t sample, Unit& run) const {
   return end > begin;
 }
 
-Status IndexedSource::open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
-  if (parts_.open_unit == nullptr) return internal("this format has no units to open");
-  return parts_.open_unit(file_path(unit.file), unit, stored, decoded);
+Status IndexedSource::decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
+  if (parts_.decode_unit == nullptr) return internal("this format has no units to open");
+  return parts_.decode_unit(file_path(unit.file), unit, stored, decoded);
 }
 
 std::string IndexedSource::file_path(uint32_t file) const {

@@ -32,7 +32,7 @@ struct IndexedParts {
   std::shared_ptr<const Store> store;
   std::vector<PartPointer> parts = {};                         // of all shards, or
   std::function<Result<PartPointer>(size_t shard)> load = {};  // one at a time
-  OpenUnit open_unit = nullptr;                                // null: no unit opens as a whole
+  OpenUnit decode_unit = nullptr;                              // null: no unit opens as a whole
   Schema described = {};  // `schema` where more is known of its fields than the parts say
 };
 
@@ -50,7 +50,7 @@ class IndexedSource final : public Source {
   Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
                Request& out) const override;
   bool run_of(uint64_t sample, Unit& run) const override;
-  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override;
+  Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override;
   const Store& store() const override { return *parts_.store; }
   std::string file_path(uint32_t file) const override;
   std::string key(uint64_t sample) const override;

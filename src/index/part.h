@@ -85,7 +85,7 @@ struct PartValue {
   uint64_t decoded = 0;
   uint64_t begin = 0;            // of the value in its opened unit
   uint64_t length = kWholeFile;  // kWholeFile: to the end of it; kRow: `begin` is a row
-  uint32_t opening = 0;
+  uint32_t encoding = 0;
   bool continues = false;  // the value of the piece before goes on; only with has_openings
   uint32_t file = 0;       // of the part's table; 0 where the shard is the file
 };

@@ -26,7 +26,7 @@ void put_front_coded(ByteVector& out, std::string& last, std::string_view text) 
 // What a value adds to its block: of a unit that several share, its part.
 uint64_t block_bytes(const PartValue& value) {
   if (value.stored == kWholeFile) return kNominalFileBytes;
-  if (value.opening == 0 || value.length >= value.decoded) return value.stored;
+  if (value.encoding == 0 || value.length >= value.decoded) return value.stored;
   return static_cast<uint64_t>(static_cast<double>(value.stored) *
                                static_cast<double>(value.length) /
                                static_cast<double>(value.decoded));
@@ -138,8 +138,8 @@ void PartBuilder::put_value(const Pending& pending) {
   }
   if (!head_.whole_files) put_range(value);
   if (!head_.has_openings) return;
-  put_varint(out, uint64_t{value.opening} * 2 + (value.continues ? 1 : 0));
-  if (value.opening == 0) return;
+  put_varint(out, uint64_t{value.encoding} * 2 + (value.continues ? 1 : 0));
+  if (value.encoding == 0) return;
   put_varint(out, value.decoded);
   put_varint(out, value.begin);
   put_varint(out, value.length == kWholeFile ? 0 : value.length == kRow ? 1 : value.length + 2);

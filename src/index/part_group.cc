@@ -9,7 +9,7 @@
 //   length, bytes
 //            in a file table: zigzag(file - (last file + 1)), and nothing more if files are whole
 //            extent: zigzag(offset - expected), length
-//            with openings: 2 opening + continues, and if the opening is not 0: decoded bytes,
+//            with encodings: 2 encoding + continues, and if the encoding is not 0: decoded bytes,
 //            begin, length + 2 (0: to the end, 1: a row)
 //   keys     front-coded: shared, rest, bytes
 //
@@ -96,11 +96,11 @@ class Unpacker {
     if (!head_.whole_files) range(value);
     value.decoded = value.stored;
     if (!head_.has_openings) return;
-    const uint64_t opening = in_.varint();
-    if (opening / 2 > UINT32_MAX) in_.fail();
-    value.continues = opening % 2 != 0;
-    value.opening = static_cast<uint32_t>(opening / 2);
-    if (value.opening == 0) return;
+    const uint64_t encoding = in_.varint();
+    if (encoding / 2 > UINT32_MAX) in_.fail();
+    value.continues = encoding % 2 != 0;
+    value.encoding = static_cast<uint32_t>(encoding / 2);
+    if (value.encoding == 0) return;
     value.decoded = in_.varint();
     value.begin = in_.varint();
     const uint64_t length = in_.varint();

@@ -114,20 +114,20 @@ TEST(Part, gives_back_units_that_open_as_a_whole) {
   const uint32_t field = part.field("f");
   part.add_extent(
       field,
-      {.offset = 100, .stored = 50, .decoded = 400, .begin = 10, .length = 20, .opening = 3});
-  part.add_extent(field, {.offset = 100, .stored = 50, .decoded = 400, .begin = 30, .opening = 3});
+      {.offset = 100, .stored = 50, .decoded = 400, .begin = 10, .length = 20, .encoding = 3});
+  part.add_extent(field, {.offset = 100, .stored = 50, .decoded = 400, .begin = 30, .encoding = 3});
   part.add_extent(field, {.offset = 7, .stored = 8});
   part.end_sample("k");
   const PartPointer made = part.finish().value();
   PartGroup group;
   ASSERT_TRUE(made->unpack(0, group).ok());
   ASSERT_EQ(group.values.size(), 3u);
-  EXPECT_EQ(group.values[0].opening, 3u);
+  EXPECT_EQ(group.values[0].encoding, 3u);
   EXPECT_EQ(group.values[0].decoded, 400u);
   EXPECT_EQ(group.values[0].begin, 10u);
   EXPECT_EQ(group.values[0].length, 20u);
   EXPECT_EQ(group.values[1].length, kWholeFile);
-  EXPECT_EQ(group.values[2].opening, 0u);
+  EXPECT_EQ(group.values[2].encoding, 0u);
   EXPECT_EQ(group.values[2].offset, 7u);
 }
 
@@ -158,7 +158,7 @@ TEST(Part, no_block_ends_among_samples_that_share_a_unit) {
   const auto add_group = [&](uint64_t samples, uint64_t mebibytes) {
     rows.begin_shared(samples, mebibytes << 20);
     for (uint64_t row = 0; row < samples; ++row) {
-      rows.add_extent(field, {.decoded = 100, .begin = row, .length = kRow, .opening = 1});
+      rows.add_extent(field, {.decoded = 100, .begin = row, .length = kRow, .encoding = 1});
       rows.end_sample("k");
     }
   };

@@ -5,7 +5,7 @@
 //
 //   needs(sample, fields) ──► Request: units to fetch, pieces of them that are values
 //   [the engine fetches units through store()]
-//   open_unit(unit, stored) ──► decoded bytes, for units that open only as a whole
+//   decode_unit(unit, stored) ──► decoded bytes, for units that open only as a whole
 //
 // A record format gives one unit per value (a byte extent).  A row group, a
 // compressed chunk or a zstd shard is one unit shared by many samples.  A window
@@ -27,16 +27,16 @@
 
 namespace headrace {
 
-// What is fetched and opened once.  Two are the same when file, offset, length and opening are.
+// What is fetched and opened once.  Two are the same when file, offset, length and encoding are.
 struct Unit {
-  uint32_t file = 0;     // of Source::file_path()
-  uint32_t opening = 0;  // 0: the stored bytes are the value; else open_unit() knows what
+  uint32_t file = 0;      // of Source::file_path()
+  uint32_t encoding = 0;  // 0: the stored bytes are the value; else decode_unit() knows what
   uint64_t offset = 0;
   uint64_t stored_bytes = 0;   // kWholeFile where the index holds no sizes (plain files)
-  uint64_t decoded_bytes = 0;  // equal to stored_bytes when opening is 0
+  uint64_t decoded_bytes = 0;  // equal to stored_bytes when encoding is 0
   // Nobody else is likely to want it soon: it is not kept, and assemble() opens what it needs of
   // it.
-  bool alone = false;
+  bool unshared = false;
   bool operator==(const Unit&) const = default;
 };
 
@@ -125,15 +125,15 @@ class Source {
   virtual Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
                        Request& out) const = 0;
 
-  // The stored bytes of the block a sample lies in, as one unit with opening 0: what is read
+  // The stored bytes of the block a sample lies in, as one unit with encoding 0: what is read
   // at once where the store prefers runs.  False where the format has no such run.
   virtual bool run_of(uint64_t sample, Unit& run) const {
     (void)sample, (void)run;
     return false;
   }
 
-  // Opens a unit whose opening is not 0.
-  virtual Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
+  // Opens a unit whose encoding is not 0.
+  virtual Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
     (void)unit, (void)stored, (void)decoded;
     return internal("this source has no units to open");
   }

@@ -23,7 +23,7 @@ class Stacked final : public Source {
   Stacked(std::shared_ptr<const Source> base, std::vector<ColumnStack> stacks)
       : base_(std::move(base)), stacks_(std::move(stacks)), schema_(base_->schema()) {}
 
-  Status settle() {
+  Status prepare() {
     for (const ColumnStack& stack : stacks_)
       if (Status s = add_stack(stack); !s.ok())
         return s.with(fmt::format("field '{}'", stack.name));
@@ -107,8 +107,8 @@ class Stacked final : public Source {
   }
 
   bool run_of(uint64_t sample, Unit& run) const override { return base_->run_of(sample, run); }
-  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
-    return base_->open_unit(unit, stored, decoded);
+  Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    return base_->decode_unit(unit, stored, decoded);
   }
   const Store& store() const override { return base_->store(); }
   std::string file_path(uint32_t file) const override { return base_->file_path(file); }
@@ -237,7 +237,7 @@ Result<std::shared_ptr<const Source>> stack_columns(std::shared_ptr<const Source
                                  [](const ColumnStack& s) { return s.missing == Missing::kDrop; });
   const uint64_t all = base->size();
   auto stacked = std::make_shared<Stacked>(std::move(base), std::move(stacks));
-  HEADRACE_TRY(stacked->settle());
+  HEADRACE_TRY(stacked->prepare());
   if (!drops) return std::shared_ptr<const Source>(std::move(stacked));
   HEADRACE_ASSIGN(std::vector<uint64_t> samples, stacked->complete());
   if (samples.size() == all) return std::shared_ptr<const Source>(std::move(stacked));

@@ -46,8 +46,8 @@ class View final : public Source {
     const auto block = static_cast<size_t>(after - cut_.base_begin.begin()) - 1;
     return cut_.is_dense[block] && base_->run_of(below, run);
   }
-  Status open_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
-    return base_->open_unit(unit, stored, decoded);
+  Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    return base_->decode_unit(unit, stored, decoded);
   }
   bool assembles(uint32_t field) const override { return base_->assembles(field); }
   Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,

@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "loader/peek.h"
-#include "transform/array_decoder.h"
+#include "transform/program/array_decoder.h"
 
 namespace headrace {
 namespace {
@@ -78,7 +78,7 @@ Status describe_numbers(const FieldRequest& request, const Source& source, uint3
       if (request.what == "scalar" || request.options.values().count("dtype") != 0) return {};
   }
   spec.array = {.is_npy = true};
-  if (settles_array(spec)) return {};
+  if (chooses_array(spec)) return {};
   HEADRACE_ASSIGN(spec.array, first_npy(source, number));
   return {};
 }

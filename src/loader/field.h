@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "engine/engine.h"
 #include "index/source.h"
-#include "transform/program.h"
+#include "transform/program/program.h"
 
 namespace headrace {
 

@@ -77,7 +77,7 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
         "an epoch has no batch: {} samples, {} in a global batch, and tail=\"drop\"; make the "
         "batch smaller or say tail=\"keep\" or tail=\"pad\"",
         out->epoch_length(), options.plan.cut.batch));
-  HEADRACE_TRY(out->settle_engine(options));
+  HEADRACE_TRY(out->choose_engine_options(options));
   if (options.mix) {
     std::vector<ColumnSpec> specs;
     for (const ColumnWork& c : out->columns_) specs.push_back(c.spec);
@@ -112,7 +112,7 @@ Status Loader::add_source(const LoaderSource& s, const std::vector<FieldRequest>
   return {};
 }
 
-Status Loader::settle_engine(const LoaderOptions& options) {
+Status Loader::choose_engine_options(const LoaderOptions& options) {
   const int ranks = std::max(1, options.local_ranks);
   EngineOptions& e = engine_options_;
   e.compute_threads = options.threads > 0 ? options.threads : std::max(1, usable_cpus() / ranks);

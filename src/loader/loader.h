@@ -57,7 +57,7 @@ class Loader {
   PlanState state(PlanPosition at) const { return plan_->state(at); }
   Status load(const PlanState& state);
   // (epoch, g), or the start of the next epoch when this one has no further step.
-  PlanPosition settle(PlanPosition at) const { return plan_->settle(at); }
+  PlanPosition this_or_next_epoch(PlanPosition at) const { return plan_->this_or_next_epoch(at); }
   Status set_weights(const std::vector<double>& weights, uint64_t draw);
   std::vector<std::string> differences() const { return plan_->differences(); }
   Hash128 plan_id() const { return plan_->plan_id(); }
@@ -73,7 +73,7 @@ class Loader {
  private:
   Loader() = default;
   Status add_source(const LoaderSource& source, const std::vector<FieldRequest>& requests);
-  Status settle_engine(const LoaderOptions& options);
+  Status choose_engine_options(const LoaderOptions& options);
   void note_shared_units();
 
   std::vector<LoaderSource> sources_;

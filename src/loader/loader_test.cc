@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "format/open.h"
 #include "format/registry.h"
 #include "loader/dataset.h"
+#include "open/open.h"
 #include "storage/fault.h"
 #include "storage/memory.h"
 #include "storage/sink.h"

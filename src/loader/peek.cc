@@ -53,7 +53,7 @@ Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t 
   const Piece& piece = request.pieces[0];
   const bool in_pieces = request.pieces.size() > 1 && request.pieces[1].continues;
   if (piece.unit != kInlineUnit && piece.length != kRow && !in_pieces &&
-      request.units[piece.unit].opening == 0)
+      request.units[piece.unit].encoding == 0)
     return from_extent(source, request);
   Gather gather;
   UnitCache units;

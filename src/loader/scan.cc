@@ -7,9 +7,9 @@
 
 #include "base/machine.h"
 #include "base/mutex.h"
+#include "base/parallel.h"
 #include "engine/read_now.h"
 #include "format/inline_number.h"
-#include "format/parallel.h"
 #include "index/expression.h"
 #include "index/split.h"
 #include "loader/field.h"

@@ -10,7 +10,7 @@
 #include "array/read_box.h"
 #include "array/stretches.h"
 #include "array/unpack.h"
-#include "format/parallel.h"
+#include "base/parallel.h"
 
 namespace headrace {
 namespace {

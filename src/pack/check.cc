@@ -7,8 +7,8 @@
 
 #include "base/machine.h"
 #include "base/mutex.h"
-#include "format/expand.h"
-#include "format/parallel.h"
+#include "base/parallel.h"
+#include "open/expand.h"
 #include "pack/journal.h"
 #include "pack/shard_writer.h"
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "base/crc32c.h"
-#include "format/parallel.h"
+#include "base/parallel.h"
 #include "storage/sink.h"
 
 namespace headrace {

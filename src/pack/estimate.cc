@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "format/expand.h"
 #include "format/registry.h"
+#include "open/expand.h"
 #include "pack/layout.h"
 #include "pack/sample_reader.h"
 

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <charconv>
 
-#include "format/expand.h"
 #include "index/sidecar.h"
+#include "open/expand.h"
 #include "storage/sink.h"
 #include "storage/store.h"
 

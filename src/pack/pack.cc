@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "format/expand.h"
-#include "format/index_places.h"
 #include "format/registry.h"
+#include "open/expand.h"
+#include "open/index_places.h"
 #include "pack/packer.h"
 
 namespace headrace {

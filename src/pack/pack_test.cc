@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <set>
 
-#include "format/expand.h"
-#include "format/test_data.h"
+#include "open/expand.h"
+#include "open/test_data.h"
 #include "pack/check.h"
 #include "pack/journal.h"
 #include "storage/fault.h"
@@ -288,7 +288,7 @@ class Groups final : public Source {
     out.key = key(sample);
     return {};
   }
-  Status open_unit(const Unit&, Bytes, Buffer& decoded) const override {
+  Status decode_unit(const Unit&, Bytes, Buffer& decoded) const override {
     ++opened;
     decoded.resize(kRows * kLength);
     std::fill_n(decoded.data(), decoded.size(), std::byte{'r'});

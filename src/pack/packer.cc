@@ -7,10 +7,10 @@
 #include <unordered_map>
 
 #include "base/machine.h"
-#include "format/index_places.h"
+#include "base/parallel.h"
 #include "format/packed_fields.h"
-#include "format/parallel.h"
 #include "index/sidecar.h"
+#include "open/index_places.h"
 
 namespace headrace {
 namespace {
@@ -33,7 +33,7 @@ bool has_whole_units(const Source& source, const Selection& selection) {
   for (const uint64_t sample : {uint64_t{0}, source.size() / 2, source.size() - 1})
     if (source.needs(sample, fields, Key(0), false, request).ok())
       for (const Unit& unit : request.units)
-        if (unit.opening != 0) return true;
+        if (unit.encoding != 0) return true;
   return false;
 }
 

@@ -7,7 +7,7 @@
 
 #include "codec/encode.h"
 #include "codec/image.h"
-#include "transform/resample.h"
+#include "transform/kernels/resample.h"
 
 namespace headrace {
 namespace {

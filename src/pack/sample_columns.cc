@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/machine.h"
-#include "format/parallel.h"
+#include "base/parallel.h"
 #include "pack/sample_reader.h"
 
 namespace headrace {

@@ -107,7 +107,7 @@ double ranks_per_pool(uint32_t lanes, uint64_t batch, uint32_t world) {
   LaneWalk walk;
   std::vector<EpochPlace> places;
   for (uint64_t g = 0; g + batch <= kSamples; g += batch) {
-    const std::vector<Stretch> step{{.begin = g, .end = g + batch}};
+    const std::vector<StepRange> step{{.begin = g, .end = g + batch}};
     for (uint32_t rank = 0; rank < world; ++rank) {
       const StepPart part = part_of(batch, {.batch = batch, .rank = rank, .world = world});
       places.clear();

@@ -186,7 +186,7 @@ void Mixture::enter(size_t segment, uint64_t block) {
 }
 
 // One step of Fisher-Yates: draw `next` of the block becomes final and is counted.
-void Mixture::settle() {
+void Mixture::fold_next() {
   std::vector<uint32_t>& order = cursor_.order;
   const uint64_t i = cursor_.next++;
   std::swap(order[i], order[i + cursor_.rng.below(order.size() - i)]);
@@ -201,7 +201,7 @@ void Mixture::seek(uint64_t draw) {
   const uint64_t into = from_start % segments_[segment].block;
   if (segment != cursor_.segment || block != cursor_.block || into < cursor_.next)
     enter(segment, block);
-  while (cursor_.next < into) settle();
+  while (cursor_.next < into) fold_next();
 }
 
 std::span<const uint64_t> Mixture::counts(uint64_t draw) {
@@ -211,7 +211,7 @@ std::span<const uint64_t> Mixture::counts(uint64_t draw) {
 
 MixtureDraw Mixture::at(uint64_t draw) {
   seek(draw);
-  settle();
+  fold_next();
   const uint32_t source = cursor_.order[cursor_.next - 1];
   return {source, cursor_.counts[source] - 1};
 }

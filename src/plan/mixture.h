@@ -104,7 +104,7 @@ class Mixture {
   size_t segment_of(uint64_t draw) const;
   void seek(uint64_t draw);
   void enter(size_t segment, uint64_t block);
-  void settle();
+  void fold_next();
 
   Key key_;
   std::vector<Segment> segments_;

@@ -168,13 +168,13 @@ void check_blend(Rng& rng, const Blend& blend) {
     cut.rank = static_cast<uint32_t>(rng.below(cut.world));
     const auto plan = make_plan(blend, cut, state ? &*state : nullptr);
     for (uint64_t k = rng.below(6); k > 0; --k) {
-      at = plan->settle(at);
+      at = plan->this_or_next_epoch(at);
       if (plan->steps_from(at.g) == 0) break;  // an epoch shorter than the batch, dropped
       check_step(*plan, cut, at, blend.epoch_draws, expected);
       if (::testing::Test::HasFailure()) return;
       at.g += std::min(cut.batch, blend.epoch_draws - at.g);
     }
-    at = plan->settle(at);
+    at = plan->this_or_next_epoch(at);
     state = plan->state(at);
     ++tally().resumes;
   }

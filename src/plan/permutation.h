@@ -56,13 +56,13 @@ class Permutation {
   uint64_t size() const { return n_; }
   uint64_t at(uint64_t i) {  // i < size()
     if (n_ > kTableLimit) return feistel_.at(i);
-    while (done_ <= i) settle_next();
+    while (done_ <= i) draw_next();
     return table_[i];
   }
   size_t memory_bytes() const { return table_.capacity() * sizeof(uint16_t); }
 
  private:
-  void settle_next() {
+  void draw_next() {
     const uint64_t other = done_ + rng_.below(n_ - done_);
     std::swap(table_[done_], table_[other]);
     ++done_;

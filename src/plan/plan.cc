@@ -81,7 +81,7 @@ Status Plan::check_position(uint64_t epoch, uint64_t g) const {
                   epoch, g, mixture_->first_draw()));
 }
 
-PlanPosition Plan::settle(PlanPosition at) const {
+PlanPosition Plan::this_or_next_epoch(PlanPosition at) const {
   return steps_from(at.g) > 0 ? at : PlanPosition{at.epoch + 1, 0};
 }
 
@@ -122,11 +122,11 @@ void Plan::place_draws(Mixture& mixture, uint64_t draw, uint64_t n, const StepPa
   const auto before = mixture.counts(draw);
   from_.assign(before.begin(), before.end());
   const auto after = mixture.counts(draw + n);
-  stretches_.clear();
+  ranges_.clear();
   for (uint32_t k = 0; k < sources_.size(); ++k) {
-    append_stretches(k, from_[k], after[k], sources_[k].tree->samples(), stretches_);
+    append_ranges(k, from_[k], after[k], sources_[k].tree->samples(), ranges_);
   }
-  walk_.take(stretches_, identity_.lanes, part.first, part.last, places_);
+  walk_.take(ranges_, identity_.lanes, part.first, part.last, places_);
 }
 
 void Plan::place(uint64_t epoch, uint64_t g, uint64_t n, const StepPart& part) {
@@ -139,8 +139,8 @@ void Plan::place(uint64_t epoch, uint64_t g, uint64_t n, const StepPart& part) {
       places_.push_back(draw_at(*mixture_, draw + n + i));
     return;
   }
-  stretches_.assign(1, {.epoch = epoch, .begin = g, .end = g + n});
-  walk_.take(stretches_, identity_.lanes, part.first, part.last, places_);
+  ranges_.assign(1, {.epoch = epoch, .begin = g, .end = g + n});
+  walk_.take(ranges_, identity_.lanes, part.first, part.last, places_);
   for (uint64_t i = part.pad_first; i < part.pad_last; ++i)
     places_.push_back({0, epoch, i % length_});
 }

@@ -56,7 +56,7 @@ class Plan {
   uint64_t steps_in_epoch() const { return steps_from(0); }
   uint64_t steps_from(uint64_t g) const { return headrace::steps_from(g, length_, cut_); }
   // (epoch, g), or the start of the next epoch when this one has no further step.
-  PlanPosition settle(PlanPosition at) const;
+  PlanPosition this_or_next_epoch(PlanPosition at) const;
 
   // This rank's slots of the step at (epoch, g), in order; returns the g after it.
   // steps_from(g) must not be 0.
@@ -99,7 +99,7 @@ class Plan {
   std::vector<std::string> differences_;
   std::vector<std::vector<Epoch>> orders_;  // of each source, latest used first
   LaneWalk walk_;
-  std::vector<Stretch> stretches_;  // scratch of a step
+  std::vector<StepRange> ranges_;  // scratch of a step
   std::vector<EpochPlace> places_;
   std::vector<uint64_t> from_;
 };

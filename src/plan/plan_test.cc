@@ -40,9 +40,9 @@ TEST(PlanTest, AnEpochTakesEverySampleOnceOverAllRanks) {
 
 TEST(PlanTest, AfterTheLastStepComesTheNextEpoch) {
   const auto plan = plan_of({.cut = {.batch = 64}});
-  EXPECT_EQ(plan->settle({3, 0}), (PlanPosition{3, 0}));
-  EXPECT_EQ(plan->settle({3, 936}), (PlanPosition{3, 936}));
-  EXPECT_EQ(plan->settle({3, 960}), (PlanPosition{4, 0}));  // 40 are left and dropped
+  EXPECT_EQ(plan->this_or_next_epoch({3, 0}), (PlanPosition{3, 0}));
+  EXPECT_EQ(plan->this_or_next_epoch({3, 936}), (PlanPosition{3, 936}));
+  EXPECT_EQ(plan->this_or_next_epoch({3, 960}), (PlanPosition{4, 0}));  // 40 are left and dropped
 }
 
 TEST(PlanTest, ARestShorterThanTheBatchIsNoStepUnderDrop) {

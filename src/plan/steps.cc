@@ -21,7 +21,7 @@ uint64_t first_from(uint64_t begin, unsigned bits, uint64_t residue) {
   return begin + ((residue - begin) & ((uint64_t{1} << bits) - 1));
 }
 
-uint64_t places_of(const Stretch& s, unsigned bits, uint64_t residue) {
+uint64_t places_of(const StepRange& s, unsigned bits, uint64_t residue) {
   return s.epochs * (count_below(s.end, bits, residue) - count_below(s.begin, bits, residue));
 }
 
@@ -61,8 +61,8 @@ StepPart part_of(uint64_t n, const StepCut& cut) {
   return part;
 }
 
-void append_stretches(uint32_t source, uint64_t from, uint64_t to, uint64_t length,
-                      std::vector<Stretch>& out) {
+void append_ranges(uint32_t source, uint64_t from, uint64_t to, uint64_t length,
+                   std::vector<StepRange>& out) {
   while (from < to) {
     const uint64_t epoch = from / length;
     const uint64_t begin = from % length;
@@ -78,13 +78,13 @@ void append_stretches(uint32_t source, uint64_t from, uint64_t to, uint64_t leng
   }
 }
 
-void LaneWalk::take(std::span<const Stretch> stretches, uint32_t lanes, uint64_t first,
+void LaneWalk::take(std::span<const StepRange> ranges, uint32_t lanes, uint64_t first,
                     uint64_t last, std::vector<EpochPlace>& out) {
   out_ = &out;
   lane_bits_ = static_cast<unsigned>(std::countr_zero(lanes));
   skip_ = first;
   want_ = last - first;
-  met_.assign(stretches.begin(), stretches.end());
+  met_.assign(ranges.begin(), ranges.end());
   visit(0, met_.size(), 0, 0);
 }
 
@@ -112,7 +112,7 @@ void LaneWalk::visit(size_t from, size_t to, unsigned bits, uint64_t residue) {
 
 void LaneWalk::emit(size_t from, size_t to, uint64_t residue) {
   for (size_t i = from; i < to; ++i) {
-    const Stretch s = met_[i];
+    const StepRange s = met_[i];
     const uint64_t each = places_of({.begin = s.begin, .end = s.end}, lane_bits_, residue);
     const uint64_t places = each * s.epochs;
     const uint64_t base = first_from(s.begin, lane_bits_, residue);

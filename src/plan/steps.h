@@ -60,7 +60,7 @@ struct EpochPlace {
 };
 
 // The places [begin, end) of a source, in each of the epochs [epoch, epoch + epochs).
-struct Stretch {
+struct StepRange {
   uint32_t source = 0;
   uint64_t epoch = 0;
   uint64_t epochs = 1;
@@ -69,24 +69,24 @@ struct Stretch {
 };
 
 // Appends the positions [from, to) of a source's endless sequence, whose epochs
-// have `length` > 0 places: at most three stretches, in order.
-void append_stretches(uint32_t source, uint64_t from, uint64_t to, uint64_t length,
-                      std::vector<Stretch>& out);
+// have `length` > 0 places: at most three ranges, in order.
+void append_ranges(uint32_t source, uint64_t from, uint64_t to, uint64_t length,
+                   std::vector<StepRange>& out);
 
 // One thread at a time; it only keeps scratch memory.
 class LaneWalk {
  public:
-  // Appends the elements [first, last) of all places in `stretches`, sorted by
-  // (lane, source, epoch, position).  The stretches come sorted by (source, epoch);
-  // lanes is a power of two.  O((part + log lanes) · stretches met).
-  void take(std::span<const Stretch> stretches, uint32_t lanes, uint64_t first, uint64_t last,
+  // Appends the elements [first, last) of all places in `ranges`, sorted by
+  // (lane, source, epoch, position).  The ranges come sorted by (source, epoch);
+  // lanes is a power of two.  O((part + log lanes) · ranges met).
+  void take(std::span<const StepRange> ranges, uint32_t lanes, uint64_t first, uint64_t last,
             std::vector<EpochPlace>& out);
 
  private:
   void visit(size_t from, size_t to, unsigned bits, uint64_t residue);
   void emit(size_t from, size_t to, uint64_t residue);
 
-  std::vector<Stretch> met_;  // a stack: the stretches with places in each node of the path
+  std::vector<StepRange> met_;  // a stack: the ranges with places in each node of the path
   std::vector<EpochPlace>* out_ = nullptr;
   unsigned lane_bits_ = 0;
   uint64_t skip_ = 0;  // elements still to pass over

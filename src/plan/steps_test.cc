@@ -59,11 +59,11 @@ TEST(StepsTest, StretchesCoverAnEndlessSequence) {
     const uint64_t length = 1 + rng.below(7);
     const uint64_t from = rng.below(30);
     const uint64_t to = from + rng.below(30);
-    std::vector<Stretch> stretches;
-    append_stretches(2, from, to, length, stretches);
-    ASSERT_LE(stretches.size(), 3u);
+    std::vector<StepRange> ranges;
+    append_ranges(2, from, to, length, ranges);
+    ASSERT_LE(ranges.size(), 3u);
     uint64_t p = from;
-    for (const Stretch& s : stretches) {
+    for (const StepRange& s : ranges) {
       for (uint64_t e = s.epoch; e < s.epoch + s.epochs; ++e) {
         for (uint64_t x = s.begin; x < s.end; ++x) ASSERT_EQ(e * length + x, p++);
       }
@@ -74,9 +74,9 @@ TEST(StepsTest, StretchesCoverAnEndlessSequence) {
 
 using Sortable = std::tuple<uint64_t, uint32_t, uint64_t, uint64_t>;
 
-std::vector<EpochPlace> sorted(const std::vector<Stretch>& stretches, uint64_t lanes) {
+std::vector<EpochPlace> sorted(const std::vector<StepRange>& ranges, uint64_t lanes) {
   std::vector<Sortable> all;
-  for (const Stretch& s : stretches) {
+  for (const StepRange& s : ranges) {
     for (uint64_t e = s.epoch; e < s.epoch + s.epochs; ++e) {
       for (uint64_t x = s.begin; x < s.end; ++x) {
         all.emplace_back(reference::reversed(x % lanes, lanes), s.source, e, x);
@@ -93,17 +93,17 @@ TEST(StepsTest, WalkingTheLanesEqualsSorting) {
   Rng rng{Key(2)};
   LaneWalk walk;
   for (int i = 0; i < 3000; ++i) {
-    std::vector<Stretch> stretches;
+    std::vector<StepRange> ranges;
     for (uint32_t source = 0; source < 1 + rng.below(4); ++source) {
       const uint64_t from = rng.below(200);
-      append_stretches(source, from, from + rng.below(60), 1 + rng.below(90), stretches);
+      append_ranges(source, from, from + rng.below(60), 1 + rng.below(90), ranges);
     }
     const auto lanes = static_cast<uint32_t>(1 << rng.below(8));
-    const std::vector<EpochPlace> all = sorted(stretches, lanes);
+    const std::vector<EpochPlace> all = sorted(ranges, lanes);
     const uint64_t first = rng.below(all.size() + 1);
     const uint64_t last = first + rng.below(all.size() - first + 1);
     std::vector<EpochPlace> part;
-    walk.take(stretches, lanes, first, last, part);
+    walk.take(ranges, lanes, first, last, part);
     ASSERT_TRUE(std::equal(part.begin(), part.end(), all.begin() + static_cast<int64_t>(first),
                            all.begin() + static_cast<int64_t>(last)));
   }
@@ -113,7 +113,7 @@ TEST(StepsTest, PositionsNear2To63DoNotOverflow) {
   LaneWalk walk;
   std::vector<EpochPlace> part;
   const uint64_t end = uint64_t{1} << 63;
-  const std::vector<Stretch> last{{.begin = end - 10, .end = end}};
+  const std::vector<StepRange> last{{.begin = end - 10, .end = end}};
   walk.take(last, 65536, 0, 10, part);
   ASSERT_EQ(part.size(), 10u);
   for (const EpochPlace& p : part) EXPECT_GE(p.position, end - 10);

@@ -133,15 +133,15 @@ class HeldStore final : public Store {
 
 }  // namespace
 
-Result<Held> hold_files(std::shared_ptr<const Store> inner, std::vector<std::string> files,
-                        const HoldOptions& options) {
+Result<HeldFiles> hold_files(std::shared_ptr<const Store> inner, std::vector<std::string> files,
+                             const HoldOptions& options) {
   HEADRACE_ASSIGN(Layout layout, lay_out(*inner, std::move(files)));
   if (layout.bytes > options.most_bytes)
     return exhausted(fmt::format(
         "the data take {} MiB, and half of the memory that may be used is {} MiB: leave "
         "in_memory out, or take fewer files",
         layout.bytes >> 20, options.most_bytes >> 20));
-  Held out{.bytes = layout.bytes};
+  HeldFiles out{.bytes = layout.bytes};
   const auto fill_it = [&](MutableBytes content) {
     return fill(*inner, layout, options.cancel, content);
   };

@@ -36,7 +36,7 @@ struct HoldOptions {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-struct Held {
+struct HeldFiles {
   std::shared_ptr<const Store> store;  // `files` from memory; all else from the inner store
   uint64_t bytes = 0;
   bool is_shared = false;
@@ -45,7 +45,7 @@ struct Held {
 };
 
 // Blocks until they are read, here or by another process.
-Result<Held> hold_files(std::shared_ptr<const Store> inner, std::vector<std::string> files,
-                        const HoldOptions& options);
+Result<HeldFiles> hold_files(std::shared_ptr<const Store> inner, std::vector<std::string> files,
+                             const HoldOptions& options);
 
 }  // namespace headrace

@@ -22,7 +22,7 @@ class HeldTest : public ::testing::Test {
     memory_->put("b", std::string_view(""));
     memory_->put("c", std::string_view("third"));
   }
-  Result<Held> hold(const std::shared_ptr<const Store>& store) {
+  Result<HeldFiles> hold(const std::shared_ptr<const Store>& store) {
     return hold_files(store, {"c", "a", "b", "a"}, {.folder = folder_.path()});
   }
   size_t left() const {
@@ -41,7 +41,7 @@ class HeldTest : public ::testing::Test {
 
 TEST_F(HeldTest, ReadsAreThoseOfTheStoreAndTouchItNoMore) {
   const auto counted = std::make_shared<FaultStore>(memory_);
-  const Held held = hold(counted).value();
+  const HeldFiles held = hold(counted).value();
   const uint64_t reads = counted->reads();
   EXPECT_EQ(text(*held.store, "a"), "first file");
   EXPECT_EQ(text(*held.store, "b"), "");
@@ -55,7 +55,7 @@ TEST_F(HeldTest, ReadsAreThoseOfTheStoreAndTouchItNoMore) {
 }
 
 TEST_F(HeldTest, WhatIsHeldCanBeLookedAtWhereItLies) {
-  const Held held = hold(memory_).value();
+  const HeldFiles held = hold(memory_).value();
   EXPECT_EQ(as_text(held.store->look("a", 6, 4).value()), "file");
   EXPECT_EQ(as_text(held.store->look("c", 0, kWholeFile).value()), "third");
   EXPECT_EQ(held.store->look("b", 0, kWholeFile).value().size(), 0u);
@@ -67,8 +67,8 @@ TEST_F(HeldTest, WhatIsHeldCanBeLookedAtWhereItLies) {
 
 TEST_F(HeldTest, OneFileForAllAndTheLastRemovesIt) {
   {
-    const Held first = hold(memory_).value();
-    const Held second = hold(memory_).value();
+    const HeldFiles first = hold(memory_).value();
+    const HeldFiles second = hold(memory_).value();
     EXPECT_TRUE(first.is_shared && second.is_shared);
     EXPECT_FALSE(first.was_there);
     EXPECT_TRUE(second.was_there);
@@ -78,9 +78,9 @@ TEST_F(HeldTest, OneFileForAllAndTheLastRemovesIt) {
 }
 
 TEST_F(HeldTest, ChangedFilesAreOthers) {
-  const Held first = hold(memory_).value();
+  const HeldFiles first = hold(memory_).value();
   memory_->put("c", std::string_view("THIRD"));
-  const Held second = hold(memory_).value();
+  const HeldFiles second = hold(memory_).value();
   EXPECT_FALSE(second.was_there);
   EXPECT_EQ(text(*first.store, "c"), "third");
   EXPECT_EQ(text(*second.store, "c"), "THIRD");
@@ -96,7 +96,7 @@ TEST_F(HeldTest, AFailedReadLeavesNothingBehind) {
 TEST_F(HeldTest, WhatAKilledProcessLeftIsUsedOrSwept) {
   const pid_t child = ::fork();
   if (child == 0) {
-    auto held = new Held(hold(memory_).value());
+    auto held = new HeldFiles(hold(memory_).value());
     ::_exit(held->is_shared ? 0 : 1);  // no destructor, no handler: as a kill
   }
   int status = 0;
@@ -110,14 +110,14 @@ TEST_F(HeldTest, WhatAKilledProcessLeftIsUsedOrSwept) {
 TEST_F(HeldTest, WhatIsNotCompleteIsReplacedAndForeignFilesStay) {
   std::string name;
   {
-    const Held held = hold(memory_).value();
+    const HeldFiles held = hold(memory_).value();
     name = std::filesystem::directory_iterator(folder_.path())->path().string();
   }
   ASSERT_TRUE(write_file(name, as_bytes("rubbish")).ok());
   ASSERT_TRUE(write_file(name + ".99999.part", as_bytes("half")).ok());
   ASSERT_TRUE(write_file(folder_.path() + "/someone-elses", as_bytes("keep")).ok());
   {
-    const Held held = hold(memory_).value();
+    const HeldFiles held = hold(memory_).value();
     EXPECT_FALSE(held.was_there);
     EXPECT_EQ(text(*held.store, "c"), "third");
     EXPECT_EQ(left(), 2u);
@@ -126,7 +126,8 @@ TEST_F(HeldTest, WhatIsNotCompleteIsReplacedAndForeignFilesStay) {
 }
 
 TEST_F(HeldTest, WithoutAFolderTheProcessKeepsItsOwnAndSaysSo) {
-  const Held held = hold_files(memory_, {"a"}, {.folder = folder_.path() + "/missing"}).value();
+  const HeldFiles held =
+      hold_files(memory_, {"a"}, {.folder = folder_.path() + "/missing"}).value();
   EXPECT_FALSE(held.is_shared);
   EXPECT_NE(held.notice.find("missing"), std::string::npos) << held.notice;
   EXPECT_EQ(text(*held.store, "a"), "first file");

@@ -19,12 +19,12 @@
 
 #include "base/rng.h"
 #include "base/status.h"
-#include "transform/affine.h"
-#include "transform/geometry.h"
+#include "transform/geometry/affine.h"
+#include "transform/geometry/geometry.h"
+#include "transform/kernels/ranges.h"
+#include "transform/output/pixel_output.h"
 #include "transform/params.h"
-#include "transform/pixels.h"
-#include "transform/ranges.h"
-#include "transform/store.h"
+#include "transform/program/pixels.h"
 
 namespace headrace {
 
@@ -56,7 +56,7 @@ class PixelStep {
 };
 
 // Changes how the last pass writes pictures of so many channels.
-using StoreStep = std::function<Status(Store& store, int channels)>;
+using StoreStep = std::function<Status(PixelOutput& store, int channels)>;
 
 using Transform =
     std::variant<std::unique_ptr<const Geometric>, std::unique_ptr<const PixelStep>, StoreStep>;

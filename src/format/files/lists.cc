@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/files/lists.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "format/files/folders.h"
+#include "format/records.h"
+#include "index/names.h"
+#include "index/part_builder.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::array<std::string_view, 4> kPathNames = {"path", "file", "filename", "image"};
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+bool is_pickle(Bytes head) {
+  // PROTO and its number; protocols 0 and 1 have no such mark and go by their suffix.
+  return head.size() >= 2 && head[0] == std::byte{0x80} && head[1] >= std::byte{2} &&
+         head[1] <= std::byte{5};
+}
+
+bool is_json_object(Bytes head) {
+  const std::string_view text = as_text(head);
+  const size_t first = text.find_first_not_of(kSpace);
+  return first != std::string_view::npos && text[first] == '{';
+}
+
+Status read_rows(Bytes list, std::string_view path, const RowFunction& row) {
+  const std::string name = lower_case(path);
+  if (as_text(list).starts_with(kByteOrderMark)) list = list.subspan(kByteOrderMark.size());
+  if (is_pickle(list) || name.ends_with(".pkl") || name.ends_with(".pickle"))
+    return read_pickle(list, row);
+  if (name.ends_with(".csv")) return read_csv(list, ',', row);
+  if (name.ends_with(".tsv")) return read_csv(list, '\t', row);
+  if (is_json_object(list) || name.ends_with(".jsonl") || name.ends_with(".ndjson"))
+    return read_jsonl(list, row);
+  return read_text_list(list, row);
+}
+
+Kind kind_of(Cell::Type type) {
+  static constexpr std::array kKinds = {Kind::kInt, Kind::kFloat, Kind::kText, Kind::kJson};
+  return kKinds[static_cast<size_t>(type)];
+}
+
+// The columns that the rows have, and what they hold.  One thread at a time.
+class Columns {
+ public:
+  Status see(const Cell& cell, size_t position) {
+    Column& column = columns_[number(cell.column, position)];
+    column.type = std::max(column.type, cell.type);
+    column.has_text |= cell.type == Cell::Type::kText;
+    if (column.has_text && column.type == Cell::Type::kJson)
+      return corrupt(fmt::format("'{}' is text in one line and JSON in another", column.name));
+    return {};
+  }
+  // The number of a column that was seen or is new; rows mostly have theirs in one order.
+  size_t number(std::string_view name, size_t position) {
+    if (position < columns_.size() && columns_[position].name == name) return position;
+    const auto known = std::find_if(columns_.begin(), columns_.end(),
+                                    [name](const Column& column) { return column.name == name; });
+    if (known != columns_.end()) return static_cast<size_t>(known - columns_.begin());
+    columns_.push_back({std::string(name)});
+    return columns_.size() - 1;
+  }
+  size_t size() const { return columns_.size(); }
+  void make_fields(PartBuilder& part) {
+    for (Column& column : columns_)
+      column.field = part.field(column.name, kind_of(column.type), Storage::kInline);
+  }
+  void add(const Cell& cell, size_t position, PartBuilder& part) {
+    const Column& column = columns_[number(cell.column, position)];
+    if (column.type == Cell::Type::kInt)
+      part.add_int(column.field, cell.integer);
+    else if (column.type == Cell::Type::kFloat)
+      part.add_float(column.field, cell.number);
+    else
+      part.add_bytes(column.field, as_bytes(as_written(cell)));
+  }
+
+ private:
+  struct Column {
+    std::string name;
+    Cell::Type type = Cell::Type::kInt;
+    bool has_text = false;
+    uint32_t field = 0;
+  };
+  // A pickled number among texts was never written as one.
+  static std::string as_written(const Cell& cell) {
+    if (!cell.text.empty() || cell.type >= Cell::Type::kText) return std::string(cell.text);
+    return cell.type == Cell::Type::kInt ? fmt::format("{}", cell.integer)
+                                         : fmt::format("{}", cell.number);
+  }
+  std::vector<Column> columns_;
+};
+
+Status at_line(const Status& status, uint64_t line) {
+  return status.with(fmt::format("line {}", line));
+}
+
+// Digits that are no int64.
+bool is_too_large(const Cell& cell) {
+  return cell.type == Cell::Type::kText &&
+         cell.text.find_first_not_of("0123456789", cell.text.starts_with('-') ? 1 : 0) ==
+             std::string_view::npos &&
+         cell.text != "-";
+}
+
+Status check_row(const ListRow& row, const ShardInput& shard) {
+  if (shard.cancelled()) return cancelled("indexing was cancelled");
+  if (row.path.empty() && row.table.empty()) return at_line(corrupt("no path"), row.line);
+  if (row.path.find('\0') != std::string_view::npos)
+    return at_line(corrupt("a NUL in the path"), row.line);
+  return {};
+}
+
+void add_row(const ListRow& row, Columns& columns, PartBuilder& part) {
+  const std::string_view extension = split_name(row.path).extension;
+  // A file without an extension is a value all the same: the list says so.
+  const std::string field = extension.empty() ? "file" : normal_extension(extension);
+  part.add_whole_file(part.field(field), part.add_file(row.path));
+  for (size_t i = 0; i < row.cells.size(); ++i) columns.add(row.cells[i], i, part);
+  part.end_sample();
+}
+
+// Which column of the table a cell is; cells come in the order of the columns, `from` the last
+// one's.
+size_t table_position(const ListRow& row, const Cell& cell, size_t from) {
+  while (from < row.table.size() && row.table[from].data() != cell.column.data()) ++from;
+  return from;
+}
+
+// Columns are numbered as the header names them, also those without a value; keys are numbers.
+void add_table_row(const ListRow& row, Columns& columns, NumberedKeys& keys, PartBuilder& part) {
+  size_t at = 0;
+  for (const Cell& cell : row.cells) {
+    at = table_position(row, cell, at);
+    columns.add(cell, at, part);
+  }
+  part.end_sample(keys.at(part.samples()));
+}
+
+Status see_row(const ListRow& row, Columns& columns) {
+  if (!row.table.empty() && columns.size() == 0)
+    for (const std::string_view name : row.table) columns.number(name, columns.size());
+  size_t at = 0;
+  for (size_t i = 0; i < row.cells.size(); ++i) {
+    at = row.table.empty() ? i : table_position(row, row.cells[i], at);
+    if (Status s = columns.see(row.cells[i], at); !s.ok()) return at_line(s, row.line);
+  }
+  if (columns.size() > kMaxFields) return at_line(corrupt("too many columns"), row.line);
+  return {};
+}
+
+}  // namespace
+
+Cell make_cell(std::string_view column, std::string_view text) {
+  Cell cell{.column = column, .type = Cell::Type::kText, .text = text};
+  const char* end = text.data() + text.size();
+  const auto integer = std::from_chars(text.data(), end, cell.integer);
+  if (integer.ptr == end) {
+    // Digits beyond 64 bits are a name, not a number that may be rounded.
+    if (integer.ec != std::errc()) return cell;
+    cell.type = Cell::Type::kInt;
+    cell.number = static_cast<double>(cell.integer);
+    return cell;
+  }
+  const auto number = std::from_chars(text.data(), end, cell.number);
+  if (number.ptr == end && number.ec == std::errc()) cell.type = Cell::Type::kFloat;
+  return cell;
+}
+
+size_t path_column(std::span<const std::string_view> names) {
+  for (const std::string_view wanted : kPathNames)
+    for (size_t i = 0; i < names.size(); ++i)
+      if (lower_case(names[i]) == wanted) return i;
+  return 0;
+}
+
+bool is_path_name(std::string_view column) {
+  return std::find(kPathNames.begin(), kPathNames.end(), lower_case(column)) != kPathNames.end();
+}
+
+bool sniff_list(Bytes head) {
+  return is_pickle(head) || is_json_object(head);
+}
+
+Result<PartPointer> index_list(const ShardInput& shard) {
+  HEADRACE_ASSIGN(const Buffer list, shard.store.read_all(shard.info.path));
+  Columns columns;
+  bool is_table = false;
+  Status status = read_rows(list.bytes(), shard.info.path, [&](const ListRow& row) {
+    HEADRACE_TRY(check_row(row, shard));
+    is_table = !row.table.empty();
+    return see_row(row, columns);
+  });
+  if (!status.ok()) return status.in_file(shard.info.path);
+  PartBuilder part(PartHead{.format = "files",
+                            .shard_bytes = shard.info.bytes,
+                            .modified_ns = shard.info.modified_ns,
+                            .has_files = !is_table,
+                            .whole_files = !is_table});
+  columns.make_fields(part);
+  NumberedKeys keys(shard.info.path, kListSuffixes);
+  status = read_rows(list.bytes(), shard.info.path, [&](const ListRow& row) {
+    if (is_table)
+      add_table_row(row, columns, keys, part);
+    else
+      add_row(row, columns, part);
+    return Status();
+  });
+  if (!status.ok()) return status.in_file(shard.info.path);
+  Result<PartPointer> made = part.finish();
+  if (!made.ok()) return made.status().in_file(shard.info.path);
+  return made;
+}
+
+// One path a line; an integer after white space is its label.  All lines have one or none has.
+Status read_text_list(Bytes list, const RowFunction& row) {
+  std::string_view rest = as_text(list);
+  int labelled = -1;  // not known yet
+  for (uint64_t line = 1; !rest.empty(); ++line) {
+    std::string_view path = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(path.size() + 1, rest.size()));
+    while (!path.empty() && kSpace.find(path.back()) != std::string_view::npos)
+      path.remove_suffix(1);
+    path.remove_prefix(std::min(path.find_first_not_of(kSpace), path.size()));
+    if (path.empty()) continue;
+    Cell label;
+    const size_t gap = path.find_last_of(kSpace);
+    if (gap != std::string_view::npos) label = make_cell("cls", path.substr(gap + 1));
+    const bool has_label = gap != std::string_view::npos && label.type == Cell::Type::kInt;
+    if (gap != std::string_view::npos && is_too_large(label))
+      return at_line(corrupt("a label beyond 64 bits"), line);
+    if (labelled >= 0 && has_label != (labelled == 1))
+      return at_line(
+          corrupt(has_label ? "a label, where the lines before have none"
+                            : "no integer label at the end, where the lines before have one"),
+          line);
+    labelled = has_label ? 1 : 0;
+    if (has_label) path = path.substr(0, path.find_last_not_of(kSpace, gap) + 1);
+    HEADRACE_TRY(row({line, path, std::span(&label, has_label ? 1 : 0)}));
+  }
+  return {};
+}
+
+}  // namespace headrace

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "open/index_places.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "base/hash.h"
+#include "index/sidecar.h"
+
+namespace headrace {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody here sets it
+  return value == nullptr ? "" : value;
+}
+
+// In the order of preference.
+std::vector<std::string> candidates() {
+  std::vector<std::string> out;
+  if (std::string own = environment("HEADRACE_CACHE"); !own.empty()) out.push_back(std::move(own));
+  for (const std::string& base :
+       {environment("SLURM_TMPDIR"), environment("TMPDIR"), std::string("/tmp")})
+    if (!base.empty()) out.push_back(fmt::format("{}/headrace-{}", base, ::geteuid()));
+  std::string home = environment("XDG_CACHE_HOME");
+  if (home.empty() && !environment("HOME").empty()) home = environment("HOME") + "/.cache";
+  if (!home.empty()) out.push_back(home + "/headrace");
+  return out;
+}
+
+// lstat: a link that someone else put there is not followed.
+bool is_ours(const std::string& folder) {
+  struct stat info{};
+  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool is_usable(const std::string& folder) {
+  return is_ours(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+}  // namespace
+
+Result<std::string> cache_folder() {
+  std::string tried;
+  for (const std::string& folder : candidates()) {
+    if (!is_ours(folder)) {
+      std::error_code ignored;
+      std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), ignored);
+      ::mkdir(folder.c_str(), 0700);
+    }
+    if (is_usable(folder)) return folder;
+    tried.append(tried.empty() ? "" : ", ").append(folder);
+  }
+  return Status(Code::kPermission,
+                fmt::format("no folder for the cache can be written; tried: {}", tried));
+}
+
+std::string existing_cache_folder() {
+  for (const std::string& folder : candidates())
+    if (is_usable(folder)) return folder;
+  return {};
+}
+
+std::string cached_sidecar(const std::string& folder, const FileInfo& shard) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(shard.path, error);
+  const std::string text = error ? shard.path : absolute.lexically_normal().string();
+  const FileInfo name{.path = text.substr(text.rfind('/') + 1), .part = shard.part};
+  return fmt::format("{}/{}-{}", folder, Hasher().add(text).finish().hex(), sidecar_path(name));
+}
+
+Result<std::unique_ptr<BuildLock>> BuildLock::acquire(const std::string& path,
+                                                      const std::atomic<bool>* cancel) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::unique_ptr<BuildLock>(new BuildLock(-1));
+  std::unique_ptr<BuildLock> lock(new BuildLock(fd));
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return std::unique_ptr<BuildLock>(new BuildLock(-1));
+    if (cancel != nullptr && cancel->load())
+      return cancelled("waiting for another process' index was cancelled");
+    // flock() has no wait that Ctrl-C could end from another thread; 20 ms is nothing beside a
+    // build.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return lock;
+}
+
+BuildLock::~BuildLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace headrace

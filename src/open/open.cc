@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "open/open.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <tuple>
+
+#include "format/packed_fields.h"
+#include "format/registry.h"
+#include "index/manifest.h"
+#include "open/expand.h"
+#include "open/index_places.h"
+#include "open/shard_indexer.h"
+
+namespace headrace {
+namespace {
+
+constexpr size_t kMaxNotices = 3;  // of shards; what is wrong with one is often wrong with all
+
+// Empty where the path has none: names beside it are then whole, as the store takes them.
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return "";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Where the files of a shard are: the shard itself, its folder, or the root that was given.
+std::string place_of(const FileInfo& shard, bool has_files, const OpenOptions& options) {
+  if (!has_files || shard.is_folder) return shard.path;
+  return options.root.empty() ? folder_of(shard.path) : clean_path(options.root);
+}
+
+// Of a shard that names files (a list, an index): is the first there?  Saying so now is better than
+// at the first batch.
+Status check_root(const Store& store, const Part& part, const FileInfo& list,
+                  const std::string& root) {
+  if (list.is_folder || !part.head().has_files || part.head().files == 0) return {};
+  std::string first;
+  HEADRACE_TRY(part.path(0, first));
+  const std::string there = first.starts_with('/') || root.empty() ? first : root + '/' + first;
+  if (store.stat(there).ok()) return {};
+  const std::string hint = store.stat(first).ok()
+                               ? "it is there relative to the current folder: give that as root"
+                               : fmt::format("nor as {} from the current folder", first);
+  return not_found(fmt::format("the first file that it names, '{}', is not at {}; {}", first, there,
+                               hint))
+      .in_file(list.path);
+}
+
+Status check_alike(const std::vector<FileInfo>& shards, const std::vector<PartPointer>& parts) {
+  for (size_t i = 1; i < parts.size(); ++i)
+    HEADRACE_TRY(belong_together(*parts[0], shards[0].path, *parts[i], shards[i].path));
+  return {};
+}
+
+// A data set stays where it was when the process changes its folder later.
+Result<std::vector<std::string>> absolute_paths(std::vector<std::string> paths) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  for (std::string& path : paths) {
+    if (path.starts_with('/')) continue;
+    if (error) return from_errno(error.value(), "current folder");
+    while (path.starts_with("./")) path.erase(0, 2);
+    path = here + '/' + path;
+  }
+  return paths;
+}
+
+// Whether two samples of the part lie in one unit that opens only as a whole, as far as its first
+// group tells: a row group, a compressed chunk.
+bool shares_units(const Part& part) {
+  PartGroup group;
+  if (!part.head().has_openings || part.head().samples < 2 || !part.unpack(0, group).ok())
+    return false;
+  using Unit = std::tuple<uint32_t, uint64_t, uint32_t>;  // file, offset, encoding
+  std::map<Unit, size_t> seen;                            // and the sample that has it
+  const size_t fields = part.head().schema.size();
+  for (size_t cell = 0; cell + 1 < group.first.size(); ++cell)
+    for (uint32_t v = group.first[cell]; v < group.first[cell + 1]; ++v) {
+      const PartValue& value = group.values[v];
+      if (value.encoding == 0) continue;
+      const size_t sample = cell / fields;
+      const auto known = seen.try_emplace({value.file, value.offset, value.encoding}, sample).first;
+      if (known->second != sample) return true;
+    }
+  return false;
+}
+
+// The parts of all shards become a source.
+Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<FileInfo>& shards,
+                        std::vector<PartPointer> parts, std::shared_ptr<const Store> store,
+                        const OpenOptions& options) {
+  HEADRACE_TRY(check_alike(shards, parts));
+  Opened opened;
+  opened.format = parts[0]->head().format;
+  opened.classes = parts[0]->head().classes;
+  HEADRACE_ASSIGN(const Format* format, find_format(opened.format));
+  std::vector<std::string> paths;
+  for (const FileInfo& shard : shards)
+    paths.push_back(shard.part.empty() ? shard.path : shard.path + '#' + shard.part);
+  const std::vector<std::string> names = relative_names(paths, parts[0]->head().has_files);
+  IndexedParts made{.shards = ShardTable(opened.format, shares_units(*parts[0])),
+                    .schema = {},
+                    .store = store,
+                    .decode_unit = format->decode_unit};
+  size_t noted = 0;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const Part& part = *parts[i];
+    const std::string place = place_of(shards[i], part.head().has_files, options);
+    if (i == 0) HEADRACE_TRY(check_root(*store, part, shards[i], place));
+    if (Status s = merge_schema(part.head().schema, made.schema); !s.ok())
+      return s.in_file(shards[i].path);
+    const ManifestShard row = describe_part(part, names[i]);
+    const std::vector<uint32_t> blocks = block_samples(part);
+    HEADRACE_TRY(made.shards.add({.name = row.name,
+                                  .place = place,
+                                  .bytes = row.bytes,
+                                  .samples = row.samples,
+                                  .files = row.files,
+                                  .has_files = row.has_files,
+                                  .file_names = row.file_names,
+                                  .block_samples = blocks,
+                                  .block_bytes = row.block_bytes}));
+    for (const std::string& notice : part.head().notices) {
+      if (++noted <= kMaxNotices)
+        opened.notices.push_back(fmt::format("{}: {}", shards[i].path, notice));
+    }
+  }
+  if (noted > kMaxNotices)
+    opened.notices.push_back(
+        fmt::format("{}: and {} more like these", name_urls(urls), noted - kMaxNotices));
+  if (made.shards.samples() == 0) return no_samples(urls, opened.notices);
+  made.described = described_by_pack(*store, folder_of(shards[0].path), opened.format, made.schema);
+  made.parts = std::move(parts);
+  opened.source = std::make_shared<const IndexedSource>(std::move(made));
+  return opened;
+}
+
+Status too_many(const std::vector<std::string>& urls, size_t missing) {
+  return invalid(
+      fmt::format("{} shards have no index, more than the {} that are built on the fly: run "
+                  "`headrace index '{}' --to URL` once, then open with index=URL",
+                  missing, kMaxImplicitShards, name_urls(urls)));
+}
+
+Result<Opened> open_by_sidecars(const std::vector<std::string>& urls,
+                                const std::vector<std::string>& paths,
+                                std::shared_ptr<const Store> store, const OpenOptions& options) {
+  ShardIndexer indexer(store, options);
+  HEADRACE_ASSIGN(const std::vector<FileInfo> shards, indexer.stat_all(paths));
+  std::vector<PartPointer> parts(shards.size());
+  HEADRACE_TRY(indexer.find_all_kept(shards, parts));
+  const auto missing = [&parts] {
+    return static_cast<size_t>(std::count(parts.begin(), parts.end(), nullptr));
+  };
+  uint64_t built = 0;
+  if (missing() > kMaxImplicitShards) return too_many(urls, missing());
+  if (missing() > 0) {
+    std::unique_ptr<BuildLock> lock;
+    if (options.keep_sidecars) {
+      HEADRACE_ASSIGN(lock, BuildLock::acquire(shards.front().path, options.cancel));
+      HEADRACE_TRY(
+          indexer.find_all_kept(shards, parts));  // another process may have built them meanwhile
+    }
+    built = missing();
+    HEADRACE_TRY(indexer.make_missing(shards, parts));
+  }
+  HEADRACE_ASSIGN(Opened opened, assemble(urls, shards, std::move(parts), store, options));
+  opened.shards_built = built;
+  opened.shards_reused = shards.size() - built;
+  const std::vector<std::string> notices = indexer.notices();
+  opened.notices.insert(opened.notices.begin(), notices.begin(), notices.end());
+  return opened;
+}
+
+// A shard that changed since it was indexed shows when its part is first needed: one stat then,
+// none at the start.
+std::function<Result<PartPointer>(size_t)> checked_loader(
+    std::shared_ptr<const Store> store, const std::string& folder, const Manifest& manifest,
+    std::shared_ptr<const std::vector<std::string>> paths) {
+  return [load = part_loader(local_store(), folder, manifest), store,
+          paths](size_t shard) -> Result<PartPointer> {
+    HEADRACE_ASSIGN(PartPointer part, load(shard));
+    if (part->head().has_files) return part;
+    HEADRACE_ASSIGN(const FileInfo info, store->stat(split_part(*store, (*paths)[shard]).path));
+    if (info.bytes != part->head().shard_bytes)
+      return corrupt(fmt::format("{} bytes, the index says {}: index the data set again",
+                                 info.bytes, part->head().shard_bytes))
+          .in_file(info.path);
+    return part;
+  };
+}
+
+Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
+                                const std::vector<std::string>& paths,
+                                std::shared_ptr<const Store> store, const OpenOptions& options) {
+  const std::string folder = clean_path(options.index);
+  const std::string place = folder + '/' + std::string(kManifestName);
+  HEADRACE_ASSIGN(const Buffer bytes, local_store()->read_all(place));
+  Result<Manifest> parsed = parse_manifest(bytes.bytes());
+  if (!parsed.ok()) return parsed.status().in_file(place);
+  const Manifest& manifest = parsed.value();
+  if (manifest.shards.size() != paths.size())
+    return invalid(fmt::format("the index is of another data set: it has {} shards, {} are named",
+                               manifest.shards.size(), paths.size()))
+        .in_file(place);
+  Opened opened;
+  opened.format = manifest.format;
+  opened.shards_reused = paths.size();
+  HEADRACE_ASSIGN(const Format* format, find_format(opened.format));
+  const bool has_files = manifest.shards.front().has_files;
+  const std::vector<std::string> names = relative_names(paths, has_files);
+  const auto load = checked_loader(store, folder, manifest,
+                                   std::make_shared<const std::vector<std::string>>(paths));
+  bool shared = false;
+  if (format->decode_unit != nullptr) {
+    HEADRACE_ASSIGN(const PartPointer first, load(0));
+    shared = shares_units(*first);
+  }
+  IndexedParts made{.shards = ShardTable(opened.format, shared),
+                    .schema = manifest.schema,
+                    .store = store,
+                    .decode_unit = format->decode_unit};
+  std::span<const uint32_t> blocks = manifest.block_samples;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const ManifestShard& row = manifest.shards[i];
+    if (row.name != names[i])
+      return invalid(fmt::format(
+                         "the index is of another data set: shard {} is '{}' there and '{}' here",
+                         i, row.name, names[i]))
+          .in_file(place);
+    FileInfo shard{.path = split_part(*store, paths[i]).path};
+    if (row.has_files) {
+      HEADRACE_ASSIGN(shard, store->stat(shard.path));
+    }
+    if (row.has_files && i == 0) {
+      HEADRACE_ASSIGN(const PartPointer first, load(0));
+      HEADRACE_TRY(check_root(*store, *first, shard, place_of(shard, true, options)));
+      opened.classes = first->head().classes;
+    }
+    HEADRACE_TRY(made.shards.add({.name = row.name,
+                                  .place = place_of(shard, row.has_files, options),
+                                  .bytes = row.bytes,
+                                  .samples = row.samples,
+                                  .files = row.files,
+                                  .has_files = row.has_files,
+                                  .file_names = row.file_names,
+                                  .block_samples = blocks.first(row.blocks),
+                                  .block_bytes = row.block_bytes}));
+    blocks = blocks.subspan(row.blocks);
+  }
+  if (made.shards.samples() == 0) return no_samples(urls, {});
+  made.described = described_by_pack(*store, folder_of(split_part(*store, paths[0]).path),
+                                     opened.format, made.schema);
+  made.load = load;
+  opened.source = std::make_shared<const IndexedSource>(std::move(made));
+  return opened;
+}
+
+}  // namespace
+
+Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptions& options) {
+  const std::shared_ptr<const Store> store =
+      options.store == nullptr ? local_store() : options.store;
+  HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
+  OpenOptions resolved = options;
+  if (options.store == nullptr) {
+    HEADRACE_ASSIGN(paths, absolute_paths(std::move(paths)));
+    if (!options.root.empty()) {
+      HEADRACE_ASSIGN(const std::vector<std::string> root,
+                      absolute_paths({clean_path(options.root)}));
+      resolved.root = root.front();
+    }
+  }
+  if (!options.index.empty()) return open_by_manifest(urls, paths, store, resolved);
+  return open_by_sidecars(urls, paths, store, resolved);
+}
+
+}  // namespace headrace

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "open/shard_indexer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/machine.h"
+#include "base/parallel.h"
+#include "index/sidecar.h"
+#include "open/expand.h"
+#include "open/index_places.h"
+
+namespace headrace {
+namespace {
+
+// Threads that stat and read sidecars wait more than they compute.
+constexpr unsigned kWaitingThreads = 16;
+constexpr size_t kWorthThreads = 64;
+
+unsigned waiting_threads(size_t shards) {
+  return shards < kWorthThreads ? 1 : kWaitingThreads;
+}
+
+// Of a shard that its bytes do not tell, because they are damaged: whose folder it lies in.
+const Format* format_that_claims(const Store& store, const std::string& path) {
+  const std::string folder = path.substr(0, std::min(path.rfind('/'), path.size()));
+  const Result<std::vector<FileInfo>> entries = store.list(folder);
+  if (!entries.ok()) return nullptr;
+  for (const Format* format : all_formats()) {
+    if (format->claim == nullptr) continue;
+    const auto shards = format->claim(store, folder, entries.value());
+    if (shards.ok() && std::count(shards.value().begin(), shards.value().end(), path) > 0)
+      return format;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Status belong_together(const Part& a, const std::string& a_path, const Part& b,
+                       const std::string& b_path) {
+  if (a.head().format != b.head().format)
+    return invalid(fmt::format("one data set, two formats: {} is {}, {} is {}", a_path,
+                               a.head().format, b_path, b.head().format));
+  const std::vector<std::string>& mine = a.head().classes;
+  const std::vector<std::string>& theirs = b.head().classes;
+  if (mine == theirs) return {};
+  const auto differ = std::mismatch(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+  const std::string one = differ.first == mine.end() ? "no class" : *differ.first;
+  const std::string other = differ.second == theirs.end() ? "no class" : *differ.second;
+  return invalid(
+      fmt::format("class {} is '{}' in {} and '{}' in {}: folders of one data set need "
+                  "the same class folders",
+                  differ.first - mine.begin(), one, a_path, other, b_path));
+}
+
+ShardIndexer::ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions& options)
+    : store_(std::move(store)),
+      options_(options),
+      threads_(options.threads != 0 ? options.threads : static_cast<unsigned>(usable_cpus())),
+      cache_(options.keep_sidecars ? existing_cache_folder() : std::string()) {}
+
+Result<std::vector<FileInfo>> ShardIndexer::stat_all(const std::vector<std::string>& paths) const {
+  std::vector<FileInfo> infos(paths.size());
+  HEADRACE_TRY(parallel_for(paths.size(), waiting_threads(paths.size()), [&](size_t i) -> Status {
+    const NamedPart named = split_part(*store_, paths[i]);
+    HEADRACE_ASSIGN(infos[i], store_->stat(named.path));
+    infos[i].part = named.part;
+    return {};
+  }));
+  return infos;
+}
+
+uint64_t ShardIndexer::memory_left() const {
+  const uint64_t used = memory_used_.load();
+  return used < options_.memory_bytes ? options_.memory_bytes - used : 0;
+}
+
+PartPointer ShardIndexer::find_kept(const FileInfo& shard) {
+  if (!options_.keep_sidecars) return nullptr;
+  Result<PartPointer> part = read_sidecar(store_, sidecar_path(shard), shard, memory_left());
+  if (!part.ok() && !cache_.empty())
+    part = read_sidecar(store_, cached_sidecar(cache_, shard), shard, memory_left());
+  if (!part.ok()) return nullptr;
+  memory_used_ += part.value()->bytes().size();
+  return part.value();
+}
+
+Status ShardIndexer::find_all_kept(const std::vector<FileInfo>& shards,
+                                   std::vector<PartPointer>& parts) {
+  return parallel_for(shards.size(), waiting_threads(shards.size()), [&](size_t i) {
+    if (parts[i] == nullptr) parts[i] = find_kept(shards[i]);
+    return Status();
+  });
+}
+
+// A folder is a shard of the format that claims it, else of files.
+Result<const Format*> ShardIndexer::format_of_folder(const std::string& folder) const {
+  HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store_->list(folder));
+  for (const Format* format : all_formats()) {
+    if (format->claim == nullptr || !format->takes_folders) continue;
+    HEADRACE_ASSIGN(const std::vector<std::string> shards, format->claim(*store_, folder, entries));
+    if (!shards.empty()) return format;
+  }
+  return find_format("files");
+}
+
+Result<PartPointer> ShardIndexer::make(const FileInfo& shard, unsigned threads) const {
+  const Format* format = nullptr;
+  if (!options_.format.empty()) {
+    HEADRACE_ASSIGN(format, find_format(options_.format));
+  } else if (shard.is_folder) {
+    HEADRACE_ASSIGN(format, format_of_folder(shard.path));
+  } else {
+    Buffer head;
+    if (shard.bytes > 0)
+      HEADRACE_TRY(
+          store_->read_at(shard.path, 0, std::min<uint64_t>(kSniffBytes, shard.bytes), head));
+    Result<const Format*> guess = guess_format(head.bytes(), shard.path);
+    format = guess.ok() ? guess.value() : format_that_claims(*store_, shard.path);
+    if (format == nullptr) return guess.status();
+  }
+  if (shard.is_folder && !format->takes_folders)
+    return invalid(fmt::format("is a folder; {} is a format of files", format->name))
+        .in_file(shard.path);
+  if (!shard.part.empty() && !format->takes_parts)
+    return invalid(fmt::format("{} has no parts to choose from: leave '#{}' away", format->name,
+                               shard.part))
+        .in_file(shard.path);
+  Result<PartPointer> part = format->index({*store_, shard, threads, options_.cancel});
+  if (!part.ok()) return part.status().in_file(shard.path);
+  return part;
+}
+
+void ShardIndexer::note_once(std::string text) {
+  MutexLock lock(mu_);
+  if (notices_.empty()) notices_.push_back(std::move(text));
+}
+
+std::vector<std::string> ShardIndexer::notices() const {
+  MutexLock lock(mu_);
+  return notices_;
+}
+
+void ShardIndexer::keep(const FileInfo& shard, PartPointer& part) {
+  if (!options_.keep_sidecars) return;
+  std::string path = sidecar_path(shard);
+  if (const Status beside = write_sidecar(path, *part); !beside.ok()) {
+    const Result<std::string> cache = cache_folder();
+    Status cached = cache.status();
+    if (cache.ok()) {
+      path = cached_sidecar(cache.value(), shard);
+      cached = write_sidecar(path, *part);
+    }
+    if (!cached.ok()) {
+      note_once(fmt::format("the index cannot be kept ({}; {}): it is built at every start",
+                            beside.text(), cached.text()));
+      return;
+    }
+    note_once(fmt::format("the index cannot lie beside the data ({}): it is kept in {}",
+                          beside.text(), cache.value()));
+  }
+  if (part->bytes().size() > memory_left()) {
+    // Kept on disk now: what exceeds the memory allowed is read from there by groups.
+    if (Result<PartPointer> lean = Part::open(store_, path, 0, part->total_bytes()); lean.ok())
+      part = lean.value();
+  }
+  memory_used_ += part->bytes().size();
+}
+
+Status ShardIndexer::make_missing(const std::vector<FileInfo>& shards,
+                                  std::vector<PartPointer>& parts) {
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < shards.size(); ++i)
+    if (parts[i] == nullptr) missing.push_back(i);
+  Mutex mu;
+  IndexProgress progress{.shards = missing.size()};
+  const auto inside =
+      static_cast<unsigned>(std::max<size_t>(1, threads_ / std::max<size_t>(1, missing.size())));
+  return parallel_for(missing.size(), threads_, [&](size_t m) -> Status {
+    const size_t i = missing[m];
+    if (options_.cancel != nullptr && options_.cancel->load())
+      return cancelled("indexing was cancelled");
+    HEADRACE_ASSIGN(parts[i], make(shards[i], inside));
+    const uint64_t samples = parts[i]->head().samples;
+    keep(shards[i], parts[i]);
+    MutexLock lock(mu);
+    ++progress.shards_done;
+    progress.samples += samples;
+    if (options_.progress) options_.progress(progress);
+    return {};
+  });
+}
+
+}  // namespace headrace
