@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "batch/buffer_pool.h"
+#include "batch/device.h"
 #include "codec/decoder.h"
 
 namespace headrace {
@@ -42,6 +43,8 @@ struct Column {
   std::vector<std::vector<int64_t>> shapes;  // padded, ragged, list: of each sample
   std::vector<SharedBuffer> items;           // list
   bool many = false;
+  Device device = {};                            // where the values lie
+  std::shared_ptr<const ReadyEvent> ready = {};  // null: they may be read now
   std::vector<int64_t> first;  // many: sample i has the values first[i] … first[i + 1] - 1
 };
 

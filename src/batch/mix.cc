@@ -95,7 +95,7 @@ Cut draw_cut(int64_t height, int64_t width, double& share, Rng& rng) {
   return cut;
 }
 
-class Mix final : public BatchStep {
+class Mix final : public BatchStage {
  public:
   Mix(MixOptions options, size_t image, size_t label)
       : options_(std::move(options)), image_(image), label_(label) {}
@@ -190,8 +190,8 @@ double draw_beta(double a, Rng& rng) {
   return 1 / (1 + std::exp(y - x));
 }
 
-Result<std::unique_ptr<BatchStep>> make_mix(const MixOptions& options,
-                                            std::span<const ColumnSpec> columns) {
+Result<std::unique_ptr<BatchStage>> make_mix(const MixOptions& options,
+                                             std::span<const ColumnSpec> columns) {
   if (options.kinds.empty()) return invalid("mix: neither mixup nor cutmix is given");
   HEADRACE_ASSIGN(const size_t image, column_named(options.image, columns));
   HEADRACE_ASSIGN(const size_t label, column_named(options.label, columns));
@@ -218,7 +218,7 @@ Result<std::unique_ptr<BatchStep>> make_mix(const MixOptions& options,
     if (!(kind.p >= 0 && kind.p <= 1))
       return invalid(fmt::format("mix: {}: 'p' must be in [0, 1]", kind.name));
   }
-  return std::unique_ptr<BatchStep>(std::make_unique<Mix>(options, image, label));
+  return std::unique_ptr<BatchStage>(std::make_unique<Mix>(options, image, label));
 }
 
 }  // namespace headrace

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "batch/column.h"
-#include "batch/step.h"
+#include "batch/stage.h"
 
 namespace headrace {
 
@@ -32,8 +32,8 @@ struct MixOptions {
 };
 
 // Checks the columns: pictures of one size (floats for mixup), one whole number a label.
-Result<std::unique_ptr<BatchStep>> make_mix(const MixOptions& options,
-                                            std::span<const ColumnSpec> columns);
+Result<std::unique_ptr<BatchStage>> make_mix(const MixOptions& options,
+                                             std::span<const ColumnSpec> columns);
 
 // A draw from Beta(a, a).
 double draw_beta(double a, Rng& rng);

@@ -2,15 +2,14 @@
 //
 // Engine: fills the slots of batches, ahead of the consumer, in plan order.
 //
-//   Feed ─► admit a batch ─► I/O threads: what do its samples need? read it ─► compute threads:
-//           (budget, look-ahead)          (grants in plan order)               decode into slots
-//                                                                                  │ last slot full
-//   consumer ◄── next() ◄── batches in plan order ◄────────────────────────────────┘
+//   Feed ─► steps planned far ahead ─► resolved, merged, read ─► decoded into slots ─► packed,
+//           (tasks alone)              (bytes under way and        (from the first      stages,
+//                                       held, in plan order)        sample on)          delivered
 //
-// A batch is cut into chunks, runs of slots of about 64 KiB of stored bytes (one
-// picture, many token rows); a chunk is what queues hold.  Memory has one budget:
-// grants go in plan order, the batch at the head is always admitted, idle shared
-// units are revoked first, delivered batches leave the budget.  So it never deadlocks.
+// Two limits: bytes under way and held, for each source from measured latency and rate; and
+// batches with slots.  Memory has one budget for both: grants go in plan order, the batch at the
+// head is always granted, idle memory and idle shared units are given up first, delivered batches
+// leave the budget.  reading.h says why it never deadlocks.
 #pragma once
 
 #include <sys/types.h>
@@ -21,11 +20,12 @@
 #include <vector>
 
 #include "batch/batch.h"
-#include "batch/step.h"
+#include "batch/stage.h"
 #include "codec/decoder.h"
 #include "engine/feed.h"
-#include "engine/stats.h"
+#include "engine/read_policy.h"
 #include "index/source.h"
+#include "trace/counters.h"
 
 namespace headrace {
 
@@ -39,15 +39,20 @@ struct EngineOptions {
   int compute_threads = 1;
   int io_threads = 4;
   uint64_t memory_budget_bytes = uint64_t{1} << 30;
-  uint64_t read_ahead_bytes = uint64_t{32} << 20;  // stored bytes read and not yet decoded
-  size_t batches_ahead = 3;  // admitted and not yet taken by the consumer, at most
+  // Of each source, stored bytes under way or not yet decoded: at least this, more where latency
+  // and rate are high.
+  uint64_t read_ahead_bytes = uint64_t{32} << 20;
+  size_t batches_ahead = 3;  // with slots and not yet taken by the consumer, at most
   uint64_t seed = 0;
-  bool read_runs = false;  // read whole blocks and keep them (remote, spinning storage)
-  // What lies in the page cache is read by the thread that decodes it, just before: it is then in
-  // the processor's cache, and no other thread is woken.  For near storage.
-  bool read_late = false;
   BadSamples bad_samples;
-  std::shared_ptr<const BatchStep> batch_step;  // may be missing
+  std::vector<std::shared_ptr<const BatchStage>> stages;  // between packed and delivered, in order
+};
+
+// Those that may change while the engine runs.
+struct EngineLimits {
+  uint64_t memory_budget_bytes = uint64_t{1} << 30;
+  uint64_t read_ahead_bytes = uint64_t{32} << 20;
+  size_t batches_ahead = 3;
 };
 
 // One output field.
@@ -62,6 +67,7 @@ struct SourceWork {
   uint64_t id = 0;               // names its draws
   std::vector<uint32_t> fields;  // of its schema, one per column; a key's entry is unused
   std::vector<std::shared_ptr<const Decoder>> decoders;  // one per column
+  ReadPolicy policy = {};
 };
 
 // A sample that was replaced, and why.
@@ -76,12 +82,13 @@ struct Quarantined {
 };
 
 struct EngineStats {
-  StageStats plan, read, decode, pack, deliver;
+  StageStats plan, resolve, read, decode, pack, deliver;
+  uint64_t read_latency_median_ns = 0, read_latency_p99_ns = 0;  // from request to completion
+  uint64_t reads_under_way = 0, most_reads_under_way = 0;
+  uint64_t read_ahead_bytes = 0;  // what is worth having under way or waiting, of all sources
   uint64_t memory_used = 0, memory_peak = 0, memory_budget = 0;
-  uint64_t batches = 0;
   uint64_t units_reread = 0;
-  uint64_t damaged = 0;            // values that were damaged and taken all the same (strict=False)
-  std::vector<std::string> notes;  // what a user should know, once each
+  uint64_t damaged = 0;  // values that were damaged and taken all the same (strict=False)
 };
 
 // next(), stats() and quarantine() may be called from different threads; start(),
@@ -96,8 +103,9 @@ class Engine {
   // Begins to deliver a feed; an unfinished one is ended first.  Threads start with the
   // first call.
   Status start(std::unique_ptr<Feed> feed);
-  // Ends the feed: nothing of it is delivered any more.  Waits for reads under way.
+  // Ends the feed: nothing of it is delivered any more.  Reads under way are cancelled.
   void stop();
+  void set_limits(const EngineLimits& limits);
 
   enum class Next : uint8_t { kBatch, kEnd, kTimeout };
   // The next batch in plan order.  After an error the feed is over.

@@ -22,9 +22,22 @@ size_t piece_of_value(std::span<const Piece> pieces, size_t v) {
 
 }  // namespace
 
+const ReadPolicy Gather::kNearPolicy;
+
+RangePointer range_of(const Gather::Want& want) {
+  auto range = std::make_shared<ReadRange>();
+  range->source = want.source;
+  range->source_number = want.source_number;
+  range->path = want.source->file_path(want.unit->file);
+  range->offset = want.unit->offset;
+  range->length = want.unit->stored_bytes;
+  return range;
+}
+
 void Gather::clear() {
-  for (ReadRange& range : ranges_)
-    if (range.own.capacity() > 0) spare_.push_back(std::move(range.own));
+  for (const RangePointer& range : ranges_)
+    if (range->own.capacity() > 0) spare_.push_back(std::move(range->own));
+  wants_.clear();
   ranges_.clear();
   shared_.clear();
   requests_ = {};
@@ -37,16 +50,18 @@ Gather::Entry& Gather::next_entry() {
   return requests_.back();
 }
 
-Status Gather::add(const Source& source, uint64_t sample, std::span<const uint32_t> fields,
-                   Key draws, bool want_key) {
+Status Gather::add(const Source& source, const SampleAsk& ask, const ReadPolicy& policy,
+                   uint32_t source_number) {
   Entry& entry = next_entry();
   entry.source = &source;
-  entry.sample = sample;
-  entry.fields.assign(fields.begin(), fields.end());
-  entry.draws = draws;
+  entry.source_number = source_number;
+  entry.policy = &policy;
+  entry.fields.assign(ask.fields.begin(), ask.fields.end());
+  entry.ask = ask;
+  entry.ask.fields = entry.fields;
   entry.request.clear();
   entry.places.clear();
-  return source.needs(sample, fields, draws, want_key, entry.request);
+  return source.needs(entry.ask, entry.request);
 }
 
 uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units) {
@@ -59,7 +74,7 @@ uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units)
 // Finds the unit in the run of its block; false when it does not lie there.
 bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place) {
   Unit run;
-  if (unit.stored_bytes == kWholeFile || !entry.source->run_of(entry.sample, run)) return false;
+  if (unit.stored_bytes == kWholeFile || !entry.source->run_of(entry.ask.sample, run)) return false;
   const bool inside = run.file == unit.file && unit.offset >= run.offset &&
                       unit.offset - run.offset + unit.stored_bytes <= run.stored_bytes;
   if (!inside) return false;
@@ -69,98 +84,102 @@ bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, P
   return true;
 }
 
-void Gather::open_range(const Source& source, const Unit& unit, const GatherOptions& options) {
-  ReadRange& range = ranges_.emplace_back();
-  range.source = &source;
-  range.path = source.file_path(unit.file);
-  range.offset = unit.offset;
-  range.length = unit.stored_bytes;
-  if (options.pool != nullptr) {
-    range.shared =
-        options.pool->take(unit.stored_bytes == kWholeFile ? options.nominal : unit.stored_bytes);
-  } else if (!spare_.empty()) {
-    range.own = std::move(spare_.back());
-    spare_.pop_back();
-  }
-}
-
-void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
-  struct Want {
-    const Source* source;
-    const Unit* unit;
-    Place* place;
-  };
-  std::vector<Want> wants;
-  opens_ = false;
+void Gather::resolve(const GatherOptions& options, UnitCache* units) {
+  decodes_ = false;
   for (Entry& entry : requests_) {
     entry.places.resize(entry.request.units.size());
     for (size_t u = 0; u < entry.request.units.size(); ++u) {
       const Unit& unit = entry.request.units[u];
       Place& place = entry.places[u];
       place = {.length = unit.stored_bytes};
-      opens_ = opens_ || (unit.encoding != 0 && unit.unshared);
+      decodes_ = decodes_ || (unit.encoding != 0 && unit.unshared);
+      const bool runs = options.runs && entry.policy->runs && units != nullptr;
       if (unit.encoding != 0 && !unit.unshared && units != nullptr) {
         place.is_shared = true;
         place.range = share(*entry.source, unit, *units);
-        place.length = kWholeFile;  // pieces count in opened bytes
-      } else if (!options.runs || units == nullptr || !share_run(entry, unit, *units, place)) {
-        wants.push_back({entry.source, &unit, &place});
+        place.length = kWholeFile;  // pieces count in decoded bytes
+      } else if (!runs || !share_run(entry, unit, *units, place)) {
+        Want& want = wants_.emplace_back();
+        want.source = entry.source;
+        want.source_number = entry.source_number;
+        want.policy = entry.policy;
+        want.unit = &unit;
+        want.place = &place;
       }
     }
   }
-  std::sort(wants.begin(), wants.end(), [](const Want& a, const Want& b) {
+  std::sort(wants_.begin(), wants_.end(), [](const Want& a, const Want& b) {
     return std::tuple(a.source, a.unit->file, a.unit->offset) <
            std::tuple(b.source, b.unit->file, b.unit->offset);
   });
+}
+
+RangePointer Gather::new_range(const Want& want, const GatherOptions& options) {
+  RangePointer range = range_of(want);
+  if (options.pool != nullptr) {
+    range->shared =
+        options.pool->take(range->length == kWholeFile ? options.nominal : range->length);
+  } else if (!spare_.empty()) {
+    range->own = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  return range;
+}
+
+void Gather::merge(const GatherOptions& options) {
   const Want* last = nullptr;
-  for (const Want& w : wants) {
-    ReadRange* range = ranges_.empty() ? nullptr : &ranges_.back();
+  for (Want& w : wants_) {
+    ReadRange* range = ranges_.empty() ? nullptr : ranges_.back().get();
     const bool near = last != nullptr && last->source == w.source &&
                       last->unit->file == w.unit->file && w.unit->stored_bytes != kWholeFile &&
                       range->length != kWholeFile &&
-                      w.unit->offset <= range->offset + range->length + options.gap_bytes &&
-                      w.unit->offset + w.unit->stored_bytes - range->offset <= options.most_bytes;
+                      w.unit->offset <= range->offset + range->length + w.policy->gap_bytes &&
+                      w.end() - range->offset <= w.policy->most_bytes;
     const bool same = last != nullptr && last->source == w.source && *last->unit == *w.unit;
-    if (near) {
-      range->length =
-          std::max(range->length, w.unit->offset + w.unit->stored_bytes - range->offset);
-    } else if (!same) {
-      open_range(*w.source, *w.unit, options);
-    }
-    ++ranges_.back().values;
-    w.place->range = static_cast<uint32_t>(ranges_.size() - 1);
-    w.place->begin = w.unit->offset - ranges_.back().offset;
+    if (near)
+      range->length = std::max(range->length, w.end() - range->offset);
+    else if (!same)
+      ranges_.push_back(new_range(w, options));
+    cover(w, ranges_.back());
     last = &w;
   }
   // Values that are handed over need memory of their own.
   if (options.pool != nullptr) return;
-  for (ReadRange& range : ranges_)
-    range.there = range.source->store().look(range.path, range.offset, range.length);
+  for (const RangePointer& range : ranges_)
+    range->resident = range->source->store().pin(range->path, range->offset, range->length);
+}
+
+void Gather::cover(Want& want, const RangePointer& range) {
+  if (ranges_.empty() || ranges_.back() != range) ranges_.push_back(range);
+  ++range->values;
+  want.is_covered = true;
+  want.place->range = static_cast<uint32_t>(ranges_.size() - 1);
+  want.place->begin = want.unit->offset - range->offset;
 }
 
 void Gather::lend(std::vector<Buffer>& warm) {
-  for (ReadRange& range : ranges_) {
-    if (range.there || range.shared || warm.empty()) continue;
-    if (range.own.capacity() > 0) spare_.push_back(std::move(range.own));
-    range.own = std::move(warm.back());
+  for (const RangePointer& range : ranges_) {
+    if (range->resident || range->shared || warm.empty()) continue;
+    if (range->own.capacity() > 0) spare_.push_back(std::move(range->own));
+    range->own = std::move(warm.back());
     warm.pop_back();
   }
 }
 
 void Gather::take_back(std::vector<Buffer>& warm) {
   for (auto range = ranges_.rbegin(); range != ranges_.rend(); ++range)
-    if (range->own.capacity() > 0) warm.push_back(std::move(range->own));
+    if ((*range)->own.capacity() > 0) warm.push_back(std::move((*range)->own));
 }
 
 size_t Gather::ranges_to_read() const {
-  return static_cast<size_t>(
-      std::count_if(ranges_.begin(), ranges_.end(), [](const ReadRange& r) { return !r.there; }));
+  return static_cast<size_t>(std::count_if(ranges_.begin(), ranges_.end(),
+                                           [](const RangePointer& r) { return !r->resident; }));
 }
 
 uint64_t Gather::bytes_to_read(uint64_t nominal) const {
   uint64_t sum = 0;
-  for (const ReadRange& r : ranges_)
-    if (!r.there) sum += r.length == kWholeFile ? nominal : r.length;
+  for (const RangePointer& r : ranges_)
+    if (!r->resident) sum += r->length == kWholeFile ? nominal : r->length;
   return sum;
 }
 
@@ -172,7 +191,7 @@ size_t Gather::values(size_t i, size_t field) const {
   const auto pieces = std::span(r.pieces).subspan(r.first_piece[field],
                                                   r.first_piece[field + 1] - r.first_piece[field]);
   if (pieces.size() == 1 && pieces[0].length == kRow) {
-    const Result<Bytes> unit = opened(entry, pieces[0]);
+    const Result<Bytes> unit = unit_bytes(entry, pieces[0]);
     const Result<RowTable> table = unit.ok() ? RowTable::open(unit.value()) : unit.status();
     return table.ok() ? table.value().values(pieces[0].begin) : 1;  // value() says what is wrong
   }
@@ -180,13 +199,13 @@ size_t Gather::values(size_t i, size_t field) const {
       std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return !p.continues; }));
 }
 
-Result<Bytes> Gather::opened(const Entry& entry, const Piece& piece) const {
+Result<Bytes> Gather::unit_bytes(const Entry& entry, const Piece& piece) const {
   if (piece.unit == kInlineUnit) return Bytes(entry.request.inline_bytes);
   const Place& place = entry.places[piece.unit];
   const Status& status =
-      place.is_shared ? shared_[place.range]->status : ranges_[place.range].status;
+      place.is_shared ? shared_[place.range]->status : ranges_[place.range]->status;
   if (!status.ok()) return status;
-  const Bytes all = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range].bytes();
+  const Bytes all = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range]->bytes();
   if (place.length == kWholeFile) return all;
   if (place.begin > all.size() || place.length > all.size() - place.begin)
     return corrupt("the index points past the end of its unit");
@@ -194,7 +213,7 @@ Result<Bytes> Gather::opened(const Entry& entry, const Piece& piece) const {
 }
 
 Result<Bytes> Gather::piece_bytes(const Entry& entry, const Piece& piece) const {
-  HEADRACE_ASSIGN(const Bytes unit, opened(entry, piece));
+  HEADRACE_ASSIGN(const Bytes unit, unit_bytes(entry, piece));
   if (piece.begin > unit.size()) return corrupt("the index points past the end of its unit");
   const Bytes from = unit.subspan(piece.begin);
   if (piece.length == kWholeFile) return from;
@@ -213,9 +232,10 @@ Status Gather::assemble(size_t i, size_t field, ValueRoom& into) {
   pieces_.clear();
   for (uint32_t p = r.first_piece[field]; p < r.first_piece[field + 1]; ++p) {
     const Piece& piece = r.pieces[p];
-    const bool alone = piece.unit != kInlineUnit && r.units[piece.unit].unshared;
-    HEADRACE_ASSIGN(const Bytes bytes, alone ? opened(entry, piece) : piece_bytes(entry, piece));
-    pieces_.push_back({bytes, alone ? &r.units[piece.unit] : nullptr});
+    const bool unshared = piece.unit != kInlineUnit && r.units[piece.unit].unshared;
+    HEADRACE_ASSIGN(const Bytes bytes,
+                    unshared ? unit_bytes(entry, piece) : piece_bytes(entry, piece));
+    pieces_.push_back({bytes, unshared ? &r.units[piece.unit] : nullptr});
   }
   return entry.source->assemble(entry.sample, entry.fields[field], entry.draws, pieces_, into);
 }
@@ -231,7 +251,7 @@ Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
                           .first(entry.request.first_piece[field + 1])
                           .subspan(entry.request.first_piece[field]);
   if (pieces[0].length == kRow) {
-    HEADRACE_ASSIGN(const Bytes unit, opened(entry, pieces[0]));
+    HEADRACE_ASSIGN(const Bytes unit, unit_bytes(entry, pieces[0]));
     HEADRACE_ASSIGN(const RowTable table, RowTable::open(unit));
     return table.value(pieces[0].begin, v);
   }
@@ -255,9 +275,9 @@ SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
                           .subspan(entry.request.first_piece[field]);
   const size_t begin = piece_of_value(pieces, v);
   const Piece& piece = pieces[begin];
-  const bool alone = begin + 1 == pieces.size() || !pieces[begin + 1].continues;
-  if (!alone || piece.unit == kInlineUnit || entry.places[piece.unit].is_shared) return nullptr;
-  ReadRange& range = ranges_[entry.places[piece.unit].range];
+  const bool is_whole = begin + 1 == pieces.size() || !pieces[begin + 1].continues;
+  if (!is_whole || piece.unit == kInlineUnit || entry.places[piece.unit].is_shared) return nullptr;
+  ReadRange& range = *ranges_[entry.places[piece.unit].range];
   if (!range.shared || range.values != 1 || !range.status.ok() || piece.begin != 0) return nullptr;
   if (piece.length != kWholeFile && piece.length != range.shared->size()) return nullptr;
   return std::move(range.shared);

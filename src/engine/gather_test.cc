@@ -46,7 +46,7 @@ class GatherTest : public ::testing::Test {
   void read(std::initializer_list<uint64_t> samples, bool with_pool) {
     gather_.clear();
     for (const uint64_t sample : samples)
-      ASSERT_TRUE(gather_.add(*source_, sample, fields_, Key(0), false).ok());
+      ASSERT_TRUE(gather_.add(*source_, {.sample = sample, .fields = fields_}).ok());
     gather_.plan_reads({.pool = with_pool ? pool_.get() : nullptr}, &units_);
     read_now(gather_, units_);
   }
@@ -95,24 +95,25 @@ TEST_F(GatherTest, without_a_pool_nothing_is_handed_over) {
 TEST_F(GatherTest, what_a_store_holds_is_not_read) {
   const auto held = three_values(true);
   for (const uint64_t sample : {1u, 2u})
-    ASSERT_TRUE(gather_.add(*held, sample, fields_, Key(0), false).ok());
+    ASSERT_TRUE(gather_.add(*held, {.sample = sample, .fields = fields_}).ok());
   gather_.plan_reads({}, &units_);
   EXPECT_EQ(gather_.ranges_to_read(), 0u);
   EXPECT_EQ(gather_.bytes_to_read(0), 0u);
   read_now(gather_, units_);
   EXPECT_EQ(std::to_integer<int>(gather_.value(1, 0).value()[0]), 600 % 256);
-  EXPECT_EQ(gather_.value(0, 0).value().data(), held->store().look("shard", 100, 100)->data());
+  EXPECT_EQ(gather_.value(0, 0).value().data(),
+            held->store().pin("shard", 100, 100)->bytes().data());
 
   // What becomes the user's gets memory of its own.
   gather_.clear();
-  ASSERT_TRUE(gather_.add(*held, 1, fields_, Key(0), false).ok());
+  ASSERT_TRUE(gather_.add(*held, {.sample = 1, .fields = fields_}).ok());
   gather_.plan_reads({.pool = pool_.get()}, &units_);
   EXPECT_EQ(gather_.ranges_to_read(), 1u);
 }
 
 TEST_F(GatherTest, memory_is_lent_to_what_is_read_and_taken_back) {
-  ASSERT_TRUE(gather_.add(*source_, 0, fields_, Key(0), false).ok());
-  ASSERT_TRUE(gather_.add(*source_, 2, fields_, Key(0), false).ok());
+  ASSERT_TRUE(gather_.add(*source_, {.sample = 0, .fields = fields_}).ok());
+  ASSERT_TRUE(gather_.add(*source_, {.sample = 2, .fields = fields_}).ok());
   gather_.plan_reads({}, &units_);
   ASSERT_EQ(gather_.ranges().size(), 2u);
   std::vector<Buffer> warm(1);
@@ -132,30 +133,54 @@ TEST_F(GatherTest, memory_is_lent_to_what_is_read_and_taken_back) {
 // be read once more into the memory that others look at.
 TEST_F(GatherTest, who_holds_a_unit_that_failed_sees_the_failure) {
   const Unit unit{.file = 0, .offset = 0, .stored_bytes = 100, .decoded_bytes = 100};
-  const auto first = units_.pin(*source_, unit);
-  const auto second = units_.pin(*source_, unit);
-  ASSERT_EQ(first, second);
+  const UnitPin first = units_.pin(*source_, unit);
+  const UnitPin second = units_.pin(*source_, unit);
+  ASSERT_EQ(first.unit(), second.unit());
   bool must_read = false;
   bool heard = false;
-  ASSERT_TRUE(units_.when_ready(first, must_read, [&heard] { heard = true; }));
+  ASSERT_TRUE(units_.when_ready(first.unit(), must_read, [&heard] { heard = true; }));
   ASSERT_TRUE(must_read);
   first->status = corrupt("damaged");
-  units_.finish(first);
+  units_.finish(first.unit());
   EXPECT_TRUE(heard);
 
-  EXPECT_FALSE(units_.when_ready(second, must_read, [] {}));
+  EXPECT_FALSE(units_.when_ready(second.unit(), must_read, [] {}));
   EXPECT_FALSE(must_read);
 
-  const auto third = units_.pin(*source_, unit);
-  EXPECT_NE(third, first);
-  ASSERT_TRUE(units_.when_ready(third, must_read, [] {}));
+  const UnitPin third = units_.pin(*source_, unit);
+  EXPECT_NE(third.unit(), first.unit());
+  ASSERT_TRUE(units_.when_ready(third.unit(), must_read, [] {}));
   EXPECT_TRUE(must_read);
   // It stands in the way of nobody that another has begun anew.
   bool other = false;
-  EXPECT_FALSE(units_.when_ready(second, other, [] {}));
+  EXPECT_FALSE(units_.when_ready(second.unit(), other, [] {}));
   EXPECT_FALSE(other);
-  units_.finish(third);
-  EXPECT_EQ(units_.pin(*source_, unit), third);
+  units_.finish(third.unit());
+  EXPECT_EQ(units_.pin(*source_, unit).unit(), third.unit());
+}
+
+TEST_F(GatherTest, only_units_without_a_pin_are_evicted_the_longest_idle_first) {
+  const auto unit = [](uint64_t k) {
+    return Unit{.file = 0, .offset = k * 100, .stored_bytes = 100, .decoded_bytes = 100};
+  };
+  const auto fill = [&](uint64_t k) {
+    UnitPin pin = units_.pin(*source_, unit(k));
+    bool must_read = false;
+    if (units_.when_ready(pin.unit(), must_read, [] {}) && must_read) {
+      pin->stored = units_.memory(100);
+      units_.finish(pin.unit());
+    }
+    return must_read;
+  };
+  for (uint64_t k = 0; k < 3; ++k) EXPECT_TRUE(fill(k));
+  EXPECT_FALSE(fill(0)) << "used again: now the youngest";
+  const UnitPin held = units_.pin(*source_, unit(1));
+  EXPECT_EQ(units_.bytes(), 300u);
+  EXPECT_EQ(units_.evict(1), 100u);
+  EXPECT_TRUE(fill(2)) << "was the oldest without a pin";
+  EXPECT_EQ(units_.reread(), 1u);
+  EXPECT_EQ(units_.evict(1000), 200u);
+  EXPECT_EQ(units_.bytes(), 100u) << "the pinned one stays";
 }
 
 }  // namespace

@@ -26,41 +26,61 @@ class Latch {
   size_t count_ HEADRACE_GUARDED_BY(mu_);
 };
 
-// Reads and opens a unit in this thread, for everyone who waits for it.
-void read_unit(const std::shared_ptr<SharedUnit>& unit, UnitCache& units) {
+// Reads and decodes a unit in this thread, for everyone who waits for it.
+void read_unit(const UnitPointer& unit, UnitCache& units) {
   const Unit& u = unit->unit;
   // Whatever is thrown: those who wait for the unit must hear of it.
-  unit->status = guard([&] {
-    return unit->source->store().read_at(unit->path, u.offset, u.stored_bytes, unit->stored);
+  unit->status = guard([&]() -> Status {
+    unit->stored = units.memory(u.stored_bytes == kWholeFile ? 0 : u.stored_bytes);
+    return unit->source->store().read_at(unit->path, u.offset, u.stored_bytes, *unit->stored);
   });
-  if (unit->status.ok() && u.encoding != 0)
-    unit->status =
-        guard([&] { return unit->source->decode_unit(u, unit->stored.bytes(), unit->opened); });
-  if (!unit->status.ok()) unit->status = unit->status.at(u.offset).in_file(unit->path);
-  if (u.encoding != 0) unit->stored = Buffer();
+  decode_unit(*unit, units);
   units.finish(unit);
 }
 
 }  // namespace
 
+void decode_unit(SharedUnit& unit, UnitCache& units) {
+  if (unit.status.ok() && unit.unit.encoding != 0)
+    unit.status = guard([&]() -> Status {
+      unit.decoded = units.memory(unit.expected_bytes());
+      return unit.source->decode_unit(unit.unit, unit.stored->bytes(), *unit.decoded);
+    });
+  if (!unit.status.ok()) unit.status = unit.status.at(unit.unit.offset).in_file(unit.path);
+}
+
+void read_by_store(std::span<ReadRequest> reads, std::span<const Store* const> stores) {
+  for (size_t begin = 0, end = 0; begin < reads.size(); begin = end) {
+    while (end < reads.size() && stores[end] == stores[begin]) ++end;
+    stores[begin]->read(reads.subspan(begin, end - begin));
+  }
+}
+
 void read_now(Gather& gather, UnitCache& units) {
-  std::vector<ReadRange>& ranges = gather.ranges();
   Latch latch(gather.ranges_to_read() + gather.shared_units().size());
-  for (const auto& unit : gather.shared_units()) {
+  for (const UnitPin& pin : gather.shared_units()) {
     bool must_read = false;
-    const bool later = units.when_ready(unit, must_read, [&latch] { latch.down(); });
-    if (must_read) read_unit(unit, units);
+    const bool later = units.when_ready(pin.unit(), must_read, [&latch] { latch.down(); });
+    if (must_read) read_unit(pin.unit(), units);
     if (!later) latch.down();
   }
   std::vector<ReadRequest> reads;
-  for (ReadRange& range : ranges) {
-    if (range.there) continue;
-    reads.push_back({range.path, range.offset, range.length, &range.into(), [&](Status status) {
-                       range.status = std::move(status);
-                       latch.down();
-                     }});
+  std::vector<const Store*> stores;
+  for (const RangePointer& range : gather.ranges()) {
+    if (range->resident) continue;
+    stores.push_back(&range->source->store());
+    ReadRequest& request = reads.emplace_back();
+    request.path = range->path;
+    request.offset = range->offset;
+    request.length = range->length;
+    request.into = std::move(range->into());
+    request.done = [&latch, range = range.get()](ReadRequest&& done) {
+      range->status = std::move(done.status);
+      range->into() = std::move(done.into);
+      latch.down();
+    };
   }
-  if (!reads.empty()) ranges.front().source->store().read(reads);
+  read_by_store(reads, stores);
   latch.wait();
 }
 

@@ -1,74 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/unit_cache.h"
 
-namespace headrace {
+#include "base/rng.h"
 
-std::shared_ptr<SharedUnit> UnitCache::pin(const Source& source, const Unit& unit) {
+namespace headrace {
+namespace {
+
+constexpr size_t kRememberDropped = 65536;
+
+}  // namespace
+
+UnitPin& UnitPin::operator=(UnitPin&& other) noexcept {
+  if (this == &other) return *this;
+  if (cache_ != nullptr) cache_->unpin(unit_);
+  cache_ = std::exchange(other.cache_, nullptr);
+  unit_ = std::move(other.unit_);
+  return *this;
+}
+
+UnitPin::~UnitPin() {
+  if (cache_ != nullptr) cache_->unpin(unit_);
+}
+
+UnitCache::UnitCache(Budget* budget, std::shared_ptr<BufferPool> pool)
+    : budget_(budget), pool_(pool ? std::move(pool) : BufferPool::make(0)) {}
+
+size_t UnitCache::NameHash::operator()(const Name& name) const {
+  return static_cast<size_t>(Key(reinterpret_cast<uintptr_t>(name.source))
+                                 .with((uint64_t{name.file} << 32) | name.encoding)
+                                 .with(name.offset)
+                                 .with(name.stored_bytes)
+                                 .value());
+}
+
+UnitPin UnitCache::pin(const Source& source, const Unit& unit) {
   MutexLock lock(mu_);
-  Entry& entry = entries_[{&source, unit.file, unit.offset, unit.encoding, unit.stored_bytes}];
-  entry.used = ++clock_;
+  const Name name{&source, unit.file, unit.encoding, unit.offset, unit.stored_bytes};
+  Entry& entry = entries_[name];
   if (!entry.unit) {
     entry.unit = std::make_shared<SharedUnit>();
     entry.unit->source = &source;
     entry.unit->unit = unit;
     entry.unit->path = source.file_path(unit.file);
   }
-  return entry.unit;
+  if (entry.unit->pins_++ == 0 && entry.state == State::kReady) idle_.erase(entry.idle_place);
+  return UnitPin(this, entry.unit);
 }
 
-bool UnitCache::when_ready(const std::shared_ptr<SharedUnit>& unit, bool& must_read,
-                           std::function<void()> ready) {
+// Null when it failed after it was pinned: the cache has forgotten it.
+UnitCache::Entry* UnitCache::find(const UnitPointer& unit) {
+  const auto found = entries_.find(name_of(*unit));
+  return found != entries_.end() && found->second.unit == unit ? &found->second : nullptr;
+}
+
+void UnitCache::unpin(const UnitPointer& unit) {
+  MutexLock lock(mu_);
+  if (--unit->pins_ > 0) return;
+  Entry* entry = find(unit);
+  if (entry == nullptr) return;
+  if (entry->state == State::kReady)
+    entry->idle_place = idle_.insert(idle_.end(), name_of(*unit));
+  else if (entry->state == State::kAbsent)
+    entries_.erase(name_of(*unit));
+}
+
+bool UnitCache::is_absent(const UnitPointer& unit) const {
+  MutexLock lock(mu_);
+  const auto found = entries_.find(name_of(*unit));
+  return found != entries_.end() && found->second.unit == unit &&
+         found->second.state == State::kAbsent;
+}
+
+bool UnitCache::when_ready(const UnitPointer& unit, bool& must_read, std::function<void()> ready) {
   MutexLock lock(mu_);
   must_read = false;
-  const auto found = entries_.find(name_of(*unit));
+  Entry* entry = find(unit);
   // It failed after it was pinned: its holders look at its status, and so nobody may write to it.
-  if (found == entries_.end() || found->second.unit != unit) return false;
-  Entry& entry = found->second;
-  if (entry.stage == Stage::kReady) return false;
-  entry.waiting.push_back(std::move(ready));
-  if (entry.stage == Stage::kAbsent) {
-    entry.stage = Stage::kReading;
+  if (entry == nullptr || entry->state == State::kReady) return false;
+  entry->waiting.push_back(std::move(ready));
+  if (entry->state == State::kAbsent) {
+    entry->state = State::kReading;
     must_read = true;
-    if (dropped_.erase(name_of(*unit)) > 0) ++reread_;
+    if (budget_ != nullptr) unit->memory = budget_->take(unit->most_bytes());
+    if (dropped_.erase(NameHash()(name_of(*unit))) > 0) ++reread_;
   }
   return true;
 }
 
-void UnitCache::finish(const std::shared_ptr<SharedUnit>& unit) {
+void UnitCache::finish(const UnitPointer& unit) {
   std::vector<std::function<void()>> waiting;
+  if (unit->unit.encoding != 0) unit->stored.reset();
+  // What it was thought to take was counted; now what it takes.
+  if (budget_ != nullptr) unit->memory.resize(unit->status.ok() ? unit->bytes().size() : 0);
   {
     MutexLock lock(mu_);
-    const auto it = entries_.find(name_of(*unit));
-    Entry& entry = it->second;
-    waiting.swap(entry.waiting);
+    Entry* entry = find(unit);
+    waiting.swap(entry->waiting);
     if (unit->status.ok()) {
-      entry.stage = Stage::kReady;
+      entry->state = State::kReady;
       bytes_ += unit->bytes().size();
+      if (unit->pins_ == 0) entry->idle_place = idle_.insert(idle_.end(), name_of(*unit));
     } else {
-      entries_.erase(it);  // those who wait hold it and see the failure; the next one tries again
+      // Those who wait hold it and see the failure; the next one tries again.
+      entries_.erase(name_of(*unit));
     }
   }
+  const WorkCount::Token work = std::move(unit->under_way);
   for (const auto& ready : waiting) ready();
 }
 
 uint64_t UnitCache::evict(uint64_t bytes) {
+  std::vector<UnitPointer> evicted;  // let go after the lock
   MutexLock lock(mu_);
   uint64_t freed = 0;
-  while (freed < bytes) {
-    auto oldest = entries_.end();
-    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-      const bool idle = it->second.stage == Stage::kReady && it->second.unit.use_count() == 1;
-      if (idle && (oldest == entries_.end() || it->second.used < oldest->second.used)) oldest = it;
-    }
-    if (oldest == entries_.end()) break;
-    const uint64_t size = oldest->second.unit->bytes().size();
-    freed += size;
-    bytes_ -= size;
-    // The memory of what was dropped is a hint for the statistics: bounded, oldest forgotten first.
-    if (dropped_.size() >= 65536) dropped_.erase(dropped_.begin());
-    dropped_[oldest->first] = true;
+  while (freed < bytes && !idle_.empty()) {
+    const auto oldest = entries_.find(idle_.front());
+    idle_.pop_front();
+    freed += oldest->second.unit->bytes().size();
+    if (dropped_.size() >= kRememberDropped) dropped_.clear();
+    dropped_.insert(NameHash()(oldest->first));
+    evicted.push_back(std::move(oldest->second.unit));
     entries_.erase(oldest);
   }
+  bytes_ -= freed;
   return freed;
 }
 

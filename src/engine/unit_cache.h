@@ -1,82 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // UnitCache: units that many samples share (a row group, a compressed chunk, a run of
-// a remote shard), each read and opened once while it is needed.
+// a remote shard), each read and decoded once while it is needed.
 //
-//   absent ──pin()──► reading ──► decoding ──► ready ──last pin dropped──► idle ──evict()──► absent
+//   absent ──pin()──► reading ──► decoding ──► ready ──last pin gone──► idle ──evict()──► absent
 //
-// Idle units are read-ahead that can be revoked: they go, oldest first, when the memory
-// is wanted elsewhere.  A unit that is asked for again after that is read again.
+// Idle units can be given up: they go, oldest first, when the memory is wanted elsewhere, each in
+// constant time.  A unit that is asked for again after that is read again.
 #pragma once
 
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
-#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
-#include "base/buffer.h"
+#include "base/budget.h"
 #include "base/mutex.h"
+#include "batch/buffer_pool.h"
+#include "engine/work_count.h"
 #include "index/part.h"
 #include "index/source.h"
 
 namespace headrace {
 
-// The state of one unit.  Written by the thread that reads or opens it; `opened` and
-// `status` are read by others only after ready() was signalled to them.
+// The state of one unit.  Written by the thread that reads or decodes it; what it holds is read
+// by others only after they heard that it is ready.
 struct SharedUnit {
   const Source* source = nullptr;
   Unit unit;
   std::string path;
-  Buffer stored;
-  Buffer opened;
+  SharedBuffer stored;
+  SharedBuffer decoded;
   Status status;
-  Bytes bytes() const { return unit.encoding == 0 ? stored.bytes() : opened.bytes(); }
+  Grant memory;                // of what it holds, or is thought to
+  Grant reading;               // of what of its source is under way
+  WorkCount::Token under_way;  // while it is read and decoded by an engine
+
+  Bytes bytes() const {
+    const SharedBuffer& held = unit.encoding == 0 ? stored : decoded;
+    return held ? held->bytes() : Bytes();
+  }
   // What bytes() will come to, as far as the index knows.
   uint64_t expected_bytes() const {
     return unit.decoded_bytes == kWholeFile ? kNominalFileBytes : unit.decoded_bytes;
   }
+  uint64_t stored_bytes() const {
+    return unit.stored_bytes == kWholeFile ? kNominalFileBytes : unit.stored_bytes;
+  }
+  // What is held while it is decoded: stored and decoded bytes.
+  uint64_t most_bytes() const {
+    return expected_bytes() + (unit.encoding == 0 ? 0 : stored_bytes());
+  }
+
+ private:
+  friend class UnitCache;
+  size_t pins_ = 0;  // under the cache's lock
 };
 
-// Thread-safe.
+using UnitPointer = std::shared_ptr<SharedUnit>;
+
+class UnitCache;
+
+// Keeps a unit from being evicted.  Movable.
+class UnitPin {
+ public:
+  UnitPin() = default;
+  UnitPin(UnitPin&& other) noexcept
+      : cache_(std::exchange(other.cache_, nullptr)), unit_(std::move(other.unit_)) {}
+  UnitPin& operator=(UnitPin&& other) noexcept;
+  ~UnitPin();
+  const UnitPointer& unit() const { return unit_; }
+  SharedUnit* operator->() const { return unit_.get(); }
+
+ private:
+  friend class UnitCache;
+  UnitPin(UnitCache* cache, UnitPointer unit) : cache_(cache), unit_(std::move(unit)) {}
+  UnitCache* cache_ = nullptr;
+  UnitPointer unit_;
+};
+
+// Thread-safe.  Outlives its pins.
 class UnitCache {
  public:
-  // Pins the unit until the returned pointer and its copies are gone.
-  std::shared_ptr<SharedUnit> pin(const Source& source, const Unit& unit);
+  // Counts what the units hold against `budget`, where there is one; takes memory from `pool`.
+  explicit UnitCache(Budget* budget = nullptr, std::shared_ptr<BufferPool> pool = nullptr);
+
+  UnitPin pin(const Source& source, const Unit& unit) HEADRACE_EXCLUDES(mu_);
 
   // Calls `ready` once the unit is ready: at once (returns false) when it already is, or
   // has failed, else later.  The first caller for an absent unit gets `must_read` = true and has to
-  // read it and call finish().
-  bool when_ready(const std::shared_ptr<SharedUnit>& unit, bool& must_read,
-                  std::function<void()> ready);
+  // read it into unit->stored, decode it and call finish().
+  bool when_ready(const UnitPointer& unit, bool& must_read, std::function<void()> ready)
+      HEADRACE_EXCLUDES(mu_);
+  // Whether nobody reads it yet, nor has.
+  bool is_absent(const UnitPointer& unit) const HEADRACE_EXCLUDES(mu_);
 
-  // The unit is read and opened, or failed: wakes everyone who waits for it.
-  void finish(const std::shared_ptr<SharedUnit>& unit);
+  // The unit is read and decoded, or failed: wakes everyone who waits for it.
+  void finish(const UnitPointer& unit) HEADRACE_EXCLUDES(mu_);
 
   // Drops idle units until `bytes` were freed or none is left; returns what was freed.
-  uint64_t evict(uint64_t bytes);
-  uint64_t bytes() const;   // of all ready units
-  uint64_t reread() const;  // units read again after they had been dropped
+  uint64_t evict(uint64_t bytes) HEADRACE_EXCLUDES(mu_);
+  uint64_t bytes() const HEADRACE_EXCLUDES(mu_);   // of all ready units
+  uint64_t reread() const HEADRACE_EXCLUDES(mu_);  // units read again after they had been dropped
+
+  // Memory of so many bytes for what a unit holds.
+  SharedBuffer memory(uint64_t bytes) { return pool_->take(bytes); }
 
  private:
+  friend class UnitPin;
   // With the length: runs of two blocks may begin at one place, with a value that both share.
-  using Name = std::tuple<const Source*, uint32_t, uint64_t, uint32_t, uint64_t>;
-  enum class Stage : uint8_t { kAbsent, kReading, kReady };
+  struct Name {
+    const Source* source;
+    uint32_t file;
+    uint32_t encoding;
+    uint64_t offset;
+    uint64_t stored_bytes;
+    bool operator==(const Name&) const = default;
+  };
+  struct NameHash {
+    size_t operator()(const Name& name) const;
+  };
+  enum class State : uint8_t { kAbsent, kReading, kReady };
   struct Entry {
-    std::shared_ptr<SharedUnit> unit;
-    Stage stage = Stage::kAbsent;
-    uint64_t used = 0;  // clock of the last pin
+    UnitPointer unit;
+    State state = State::kAbsent;
+    std::list<Name>::iterator idle_place;  // where the state is ready and there is no pin
     std::vector<std::function<void()>> waiting;
   };
   static Name name_of(const SharedUnit& u) {
-    return {u.source, u.unit.file, u.unit.offset, u.unit.encoding, u.unit.stored_bytes};
+    return {u.source, u.unit.file, u.unit.encoding, u.unit.offset, u.unit.stored_bytes};
   }
+  void unpin(const UnitPointer& unit) HEADRACE_EXCLUDES(mu_);
+  Entry* find(const UnitPointer& unit) HEADRACE_REQUIRES(mu_);
 
+  Budget* const budget_;
+  const std::shared_ptr<BufferPool> pool_;
   mutable Mutex mu_;
-  std::map<Name, Entry> entries_ HEADRACE_GUARDED_BY(mu_);
-  std::map<Name, bool> dropped_ HEADRACE_GUARDED_BY(mu_);
-  uint64_t clock_ HEADRACE_GUARDED_BY(mu_) = 0;
+  std::unordered_map<Name, Entry, NameHash> entries_ HEADRACE_GUARDED_BY(mu_);
+  std::list<Name> idle_ HEADRACE_GUARDED_BY(mu_);  // the one idle longest first
+  // Names of what was dropped, for the statistics: bounded, a hint.
+  std::unordered_set<size_t> dropped_ HEADRACE_GUARDED_BY(mu_);
   uint64_t bytes_ HEADRACE_GUARDED_BY(mu_) = 0;
   uint64_t reread_ HEADRACE_GUARDED_BY(mu_) = 0;
 };

@@ -77,11 +77,12 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
         "an epoch has no batch: {} samples, {} in a global batch, and tail=\"drop\"; make the "
         "batch smaller or say tail=\"keep\" or tail=\"pad\"",
         out->epoch_length(), options.plan.cut.batch));
-  HEADRACE_TRY(out->choose_engine_options(options));
+  out->choose_engine_options(options);
   if (options.mix) {
     std::vector<ColumnSpec> specs;
     for (const ColumnWork& c : out->columns_) specs.push_back(c.spec);
-    HEADRACE_ASSIGN(out->engine_options_.batch_step, make_mix(*options.mix, specs));
+    HEADRACE_ASSIGN(std::shared_ptr<const BatchStage> mix, make_mix(*options.mix, specs));
+    out->engine_options_.stages.push_back(std::move(mix));
   }
   out->engine_ = std::make_unique<Engine>(out->works_, out->columns_, out->engine_options_);
   return out;
@@ -112,18 +113,48 @@ Status Loader::add_source(const LoaderSource& s, const std::vector<FieldRequest>
   return {};
 }
 
-Status Loader::choose_engine_options(const LoaderOptions& options) {
+// How the bytes of each source are read.
+void Loader::choose_policies(const LoaderOptions& options) {
+  EngineOptions& e = engine_options_;
+  const PlanState state = plan_->state({});
+  const StepCut& cut = options.plan.cut;
+  const bool all_compute = e.compute_threads * std::max(1, options.local_ranks) >= usable_cpus();
+  uint64_t held = 0;
+  uint32_t parallel = 0;
+  for (size_t k = 0; k < sources_.size(); ++k) {
+    const Source& source = *sources_[k].source;
+    const StoreCost cost =
+        source.size() > 0 ? source.store().cost(source.file_path(0)) : StoreCost();
+    const uint64_t mean = plan_sources_[k].bytes / std::max<uint64_t>(1, source.size());
+    ReadPolicy& policy = works_[k].policy;
+    policy = policy_of(cost);
+    // With processors to spare, others may as well read.
+    policy.late = !policy.is_far && all_compute;
+    policy.runs = options.read_runs || prefers_runs(cost, mean);
+    if (policy.is_far && cost.in_caller) parallel = std::max(parallel, cost.parallel_reads);
+    if (policy.runs && state.mode == OrderMode::kPool)
+      held += (state.lanes + cut.world - 1) / cut.world * state.pools[k] * mean;
+  }
+  // Near storage is read faster than it is decoded: more threads than these only get in the way
+  // of those that decode.
+  e.io_threads = std::clamp(e.compute_threads, 2, 16);
+  if (parallel > 0) e.io_threads = static_cast<int>(std::clamp<uint32_t>(parallel, 4, 64));
+  // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
+  const bool any =
+      std::any_of(works_.begin(), works_.end(), [](const SourceWork& w) { return w.policy.runs; });
+  if (!any || (state.mode != OrderMode::kGlobal && held <= e.memory_budget_bytes / 2)) return;
+  for (SourceWork& work : works_) work.policy.runs = false;
+  if (state.mode == OrderMode::kGlobal) return;
+  notes_.push_back(fmt::format(
+      "reading single samples instead of whole runs: the pools of this rank take {} MiB of a "
+      "memory budget of {} MiB",
+      held >> 20, e.memory_budget_bytes >> 20));
+}
+
+void Loader::choose_engine_options(const LoaderOptions& options) {
   const int ranks = std::max(1, options.local_ranks);
   EngineOptions& e = engine_options_;
   e.compute_threads = options.threads > 0 ? options.threads : std::max(1, usable_cpus() / ranks);
-  // Near storage is read faster than it is decoded: more threads than these only get in the way
-  // of those that decode.
-  const bool far = std::any_of(sources_.begin(), sources_.end(), [](const LoaderSource& s) {
-    return s.source->size() > 0 && s.source->store().is_far(s.source->file_path(0));
-  });
-  e.io_threads = std::clamp(e.compute_threads, far ? 4 : 2, 16);
-  // With processors to spare, others may as well read.
-  e.read_late = !far && e.compute_threads * ranks >= usable_cpus();
   e.memory_budget_bytes = options.memory_budget_bytes;
   if (e.memory_budget_bytes == 0)
     e.memory_budget_bytes =
@@ -132,27 +163,8 @@ Status Loader::choose_engine_options(const LoaderOptions& options) {
   e.batches_ahead = batches_ahead(cut.batch / cut.world, e.compute_threads);
   e.seed = options.plan.seed;
   e.bad_samples = options.bad_samples;
-  e.read_runs = options.read_runs;
-  for (const LoaderSource& s : sources_)
-    e.read_runs = e.read_runs || s.source->store().prefers_runs();
+  choose_policies(options);
   note_shared_units();
-  if (!e.read_runs) return {};
-  // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
-  const PlanState state = plan_->state({});
-  uint64_t held = 0;
-  for (size_t k = 0; k < sources_.size() && state.mode == OrderMode::kPool; ++k) {
-    const uint64_t mean =
-        plan_sources_[k].bytes / std::max<uint64_t>(1, sources_[k].source->size());
-    held += (state.lanes + cut.world - 1) / cut.world * state.pools[k] * mean;
-  }
-  if (state.mode == OrderMode::kGlobal || held > e.memory_budget_bytes / 2) {
-    e.read_runs = false;
-    notes_.push_back(fmt::format(
-        "reading single samples instead of whole runs: the pools of this rank take {} MiB of a "
-        "memory budget of {} MiB",
-        held >> 20, e.memory_budget_bytes >> 20));
-  }
-  return {};
 }
 
 // Row groups, and other units that several samples share, that do not fit are opened again for
@@ -189,10 +201,11 @@ Status Loader::begin(PlanPosition from, bool run_on, uint64_t until) {
 }
 
 Result<Engine::Next> Loader::next(std::unique_ptr<Batch>& out, int timeout_ms) {
-  auto what = engine_->next(out, timeout_ms);
-  if (!what.ok() || what.value() == Engine::Next::kEnd) running_ = false;
-  if (what.ok() && what.value() == Engine::Next::kBatch) ahead_ = {out->after.epoch, out->after.g};
-  return what;
+  auto outcome = engine_->next(out, timeout_ms);
+  if (!outcome.ok() || outcome.value() == Engine::Next::kEnd) running_ = false;
+  if (outcome.ok() && outcome.value() == Engine::Next::kBatch)
+    ahead_ = {out->after.epoch, out->after.g};
+  return outcome;
 }
 
 void Loader::stop() {

@@ -73,7 +73,8 @@ class Loader {
  private:
   Loader() = default;
   Status add_source(const LoaderSource& source, const std::vector<FieldRequest>& requests);
-  Status choose_engine_options(const LoaderOptions& options);
+  void choose_engine_options(const LoaderOptions& options);
+  void choose_policies(const LoaderOptions& options);
   void note_shared_units();
 
   std::vector<LoaderSource> sources_;

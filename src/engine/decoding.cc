@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/decoding.h"
+
+#include <fmt/format.h>
+
+#include "base/guard.h"
+#include "engine/read_now.h"
+#include "engine/reading.h"
+#include "engine/values.h"
+#include "trace/spans.h"
+
+namespace headrace {
+
+Decoding::Decoding(const EngineWork& work, Memory& memory, EngineCounters& counters,
+                   WorkCount& active, Delivery& delivery, Planner& planner, BadSampleLog& bad)
+    : work_(work),
+      memory_(memory),
+      counters_(counters),
+      active_(active),
+      delivery_(delivery),
+      planner_(planner),
+      bad_(bad) {}
+
+void Decoding::start() {
+  MutexLock lock(mu_);
+  stopping_ = false;
+}
+
+void Decoding::stop() {
+  std::map<PlanOrder, ChunkPointer> chunks;
+  std::deque<UnitPointer> units;
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    chunks.swap(chunks_);
+    units.swap(units_);
+  }
+  for (const auto& [order, chunk] : chunks) reading_->recycle(chunk);
+  // Whoever waits for these must hear of it.
+  for (const UnitPointer& unit : units) {
+    unit->status = cancelled("the epoch was ended");
+    memory_.units().finish(unit);
+  }
+}
+
+void Decoding::close() {
+  MutexLock lock(mu_);
+  closing_ = true;
+  wakes_.notify_all();
+}
+
+void Decoding::add(const ChunkPointer& chunk) {
+  {
+    MutexLock lock(mu_);
+    if (!stopping_) {
+      chunks_.emplace(chunk->slots.order(), chunk);
+      if (waiting_ > 0) wakes_.notify_one();
+      return;
+    }
+  }
+  reading_->recycle(chunk);
+}
+
+void Decoding::add(const UnitPointer& unit) {
+  {
+    MutexLock lock(mu_);
+    if (!stopping_) {
+      units_.push_back(unit);
+      if (waiting_ > 0) wakes_.notify_one();
+      return;
+    }
+  }
+  if (unit->status.ok()) unit->status = cancelled("the epoch was ended");
+  memory_.units().finish(unit);
+}
+
+void Decoding::wake() {
+  MutexLock lock(mu_);
+  if (waiting_ > 0 && !chunks_.empty()) wakes_.notify_all();
+}
+
+Decoding::Job Decoding::next_job() {
+  Job job;
+  if (!units_.empty()) {
+    job.unit = std::move(units_.front());
+    units_.pop_front();
+  } else if (!chunks_.empty() && delivery_.may_open(*chunks_.begin()->second->slots.step)) {
+    job.chunk = std::move(chunks_.begin()->second);
+    chunks_.erase(chunks_.begin());
+    delivery_.open(*job.chunk->slots.step);
+  }
+  if (job) job.token = active_.begin();
+  return job;
+}
+
+bool Decoding::has_open_work() const {
+  return !units_.empty() || (!chunks_.empty() && chunks_.begin()->second->slots.step->is_open());
+}
+
+void Decoding::run() {
+  std::vector<Buffer> warm;  // what this thread reads late goes where its cache has room already
+  SampleContext context;
+  while (true) {
+    Job job;
+    {
+      MutexLock lock(mu_);
+      const Stopwatch idle;
+      ++waiting_;
+      while (!closing_ && !(job = next_job())) wakes_.wait(mu_);
+      --waiting_;
+      if (closing_) return;
+      // This one may have opened a step that others waited for.
+      if (waiting_ > 0 && has_open_work()) wakes_.notify_one();
+      counters_.decode.waited_for_input(idle.ns());
+    }
+    if (job.unit)
+      decode_unit_now(job.unit);
+    else if (!job.chunk->is_late || reading_->read_late(job.chunk, warm))
+      decode(job.chunk, warm, context);
+  }
+}
+
+void Decoding::decode_unit_now(const UnitPointer& unit) {
+  const Stopwatch watch;
+  const uint64_t stored = unit->stored ? unit->stored->size() : 0;
+  const Span span(Stage::kOpen, 0, stored);
+  decode_unit(*unit, memory_.units());
+  counters_.decode.work(0, stored, watch.ns());
+  memory_.units().finish(unit);
+}
+
+void Decoding::decode(const ChunkPointer& chunk, std::vector<Buffer>& warm,
+                      SampleContext& context) {
+  const Stopwatch watch;
+  const SlotRange slots = chunk->slots;
+  Step& step = *slots.step;
+  size_t done = 0;
+  uint64_t bytes = 0;
+  {
+    const Span span(Stage::kDecode, step.number(), chunk->sample_bytes);
+    for (size_t i = 0; i < slots.count; ++i) {
+      const size_t slot = slots.first + i;
+      Status status = chunk->needs[i];
+      if (status.ok()) status = guard([&] { return decode_slot(*chunk, i, context, bytes); });
+      bool replaced = false;
+      if (!status.ok()) {
+        status = work_.explain(std::move(status), step.tasks()[slot]);
+        status = replace(slots, slot, status, replaced);
+      }
+      if (!status.ok()) step.fail(slot, std::move(status));
+      if (!replaced) ++done;
+    }
+  }
+  step.count_memory();
+  if (chunk->is_late) chunk->gather.take_back(warm);
+  reading_->recycle(chunk);
+  counters_.decode.work(slots.count, bytes, watch.ns());
+  if (done > 0 && step.slots_done(done)) delivery_.filled(slots.step);
+}
+
+Status Decoding::decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes) {
+  const size_t slot = chunk.slots.first + i;
+  Step& step = *chunk.slots.step;
+  const Task& task = step.tasks()[slot];
+  const SourceWork& source = work_.sources[task.source];
+  context.begin(work_.draws_of(task), task.epoch, task.sample, task.source, chunk.gather.key(i));
+  for (size_t c = 0; c < work_.columns.size(); ++c) {
+    const ColumnWork& column = work_.columns[c];
+    const ValueWork value{*source.decoders[c], column.spec, source.fields[c]};
+    if (column.is_key) {
+      ColumnSlot out(step.column(c), slot);
+      const Bytes key[] = {as_bytes(chunk.gather.key(i))};
+      if (Status s = value.decoder.run(key, context, out); !s.ok())
+        return s.with(fmt::format("field '{}'", column.spec.name));
+      continue;
+    }
+    HEADRACE_TRY(decode_values(value, *source.source, chunk.gather, i, c, context, step.column(c),
+                               slot, bytes));
+  }
+  return {};
+}
+
+// Puts another sample in the place of a bad one.  Returns what to tell the consumer when
+// that may not be: storage errors, policy "raise", an exhausted budget or pool.
+Status Decoding::replace(const SlotRange& slots, size_t slot, const Status& why, bool& replaced) {
+  Step& step = *slots.step;
+  HEADRACE_TRY(bad_.note(step.tasks()[slot], step.epoch(), why));
+  Task substitute;
+  if (!planner_.substitute(step.planned(slot), slots.attempt + 1, substitute))
+    return why.with("no good sample is left to replace this one");
+  step.replace(slot, substitute);
+  replaced = true;
+  reading_->add_first({slots.step, slot, 1, slots.attempt + 1});
+  return {};
+}
+
+}  // namespace headrace

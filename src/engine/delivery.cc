@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/delivery.h"
+
+#include <algorithm>
+
+#include "base/guard.h"
+#include "trace/clock.h"
+#include "trace/spans.h"
+
+namespace headrace {
+
+Delivery::Delivery(const EngineWork& work, Memory& memory, EngineCounters& counters,
+                   WorkCount& active)
+    : work_(work),
+      memory_(memory),
+      counters_(counters),
+      active_(active),
+      batches_ahead_(work.options.batches_ahead) {}
+
+void Delivery::start() {
+  MutexLock lock(mu_);
+  ended_ = false;
+  stopping_ = false;
+  end_status_ = {};
+}
+
+void Delivery::stop() {
+  std::deque<Entry> gone;  // let go after the lock
+  MutexLock lock(mu_);
+  stopping_ = ended_ = true;
+  gone.swap(steps_);
+  ready_ = 0;
+  head_.store(tail());
+  consumer_wakes_.notify_all();
+}
+
+void Delivery::add(const StepPointer& step) {
+  MutexLock lock(mu_);
+  if (stopping_) return;
+  steps_.push_back({step, false});
+  tail_.fetch_add(1);
+}
+
+void Delivery::end(Status why) {
+  MutexLock lock(mu_);
+  ended_ = true;
+  end_status_ = std::move(why);
+  consumer_wakes_.notify_all();
+}
+
+bool Delivery::may_open(const Step& step) {
+  if (step.is_open()) return true;
+  const uint64_t head = this->head();
+  if (step.number() <= head) return true;
+  if (step.number() >= head + batches_ahead()) return false;
+  // Slots never take the room that reading needs.
+  const uint64_t ahead = work_.options.read_ahead_bytes;
+  const uint64_t reserve = ahead - std::min(ahead, memory_.stored());
+  const uint64_t dense = dense_bytes(work_.columns, step.tasks().size());
+  return memory_.make_room(std::max(dense, batch_bytes_.load(std::memory_order_relaxed)) + reserve);
+}
+
+void Delivery::open(Step& step) {
+  step.open(work_.columns, memory_.pool(), memory_.budget());
+}
+
+void Delivery::filled(const StepPointer& step) {
+  const Stopwatch watch;
+  {
+    const Span span(Stage::kPack, step->number(), step->bytes());
+    const Status packed = guard([&]() -> Status {
+      step->finish();
+      return {};
+    });
+    if (!packed.ok()) step->fail(0, packed);
+  }
+  counters_.pack.work(1, step->bytes(), watch.ns());
+  run_stages(step, 0, std::make_shared<WorkCount::Token>(active_.begin()));
+}
+
+// From stage `first` on; the token ends with the last.
+void Delivery::run_stages(const StepPointer& step, size_t first,
+                          const std::shared_ptr<WorkCount::Token>& token) {
+  const auto& stages = work_.options.stages;
+  if (first == stages.size() || !step->status().ok() || step->tasks().empty()) {
+    ready(step);
+    return;
+  }
+  const Key draws = work_.draws_of(step->tasks().front()).with("batch");
+  const uint64_t begin = steady_ns();
+  const auto done = [this, step, first, token, begin](Status status, std::unique_ptr<Batch> batch) {
+    record_span(Stage::kStage, begin, steady_ns(), step->number(), 0);
+    step->give(std::move(batch));
+    if (!status.ok()) step->fail(0, std::move(status));
+    run_stages(step, first + 1, token);
+  };
+  const Status started = guard([&]() -> Status {
+    stages[first]->start(step->take(), draws, memory_.pool(), done);
+    return {};
+  });
+  if (started.ok()) return;
+  step->fail(0, started);
+  ready(step);
+}
+
+void Delivery::ready(const StepPointer& step) {
+  batch_bytes_.store(step->bytes(), std::memory_order_relaxed);
+  MutexLock lock(mu_);
+  if (stopping_) return;
+  const uint64_t place = step->number() - head();
+  if (steps_[place].is_ready) return;
+  steps_[place].is_ready = true;
+  ++ready_;
+  consumer_wakes_.notify_all();
+}
+
+// Takes the head; true when those who read and decode should look for work.
+bool Delivery::take(StepPointer& out) {
+  out = std::move(steps_.front().step);
+  steps_.pop_front();
+  --ready_;
+  head_.fetch_add(1);
+  return !head_is_ready() || ready_ <= batches_ahead() / 2;
+}
+
+Result<Engine::Next> Delivery::next(std::unique_ptr<Batch>& out, int timeout_ms) {
+  const Stopwatch watch;
+  const uint64_t begin = steady_ns();
+  StepPointer step;
+  bool wake = false;
+  {
+    MutexLock lock(mu_);
+    while (!head_is_ready()) {
+      if (steps_.empty() && ended_) {
+        if (!end_status_.ok()) return end_status_;
+        return Engine::Next::kEnd;
+      }
+      if (!consumer_wakes_.wait_for_ms(mu_, timeout_ms)) {
+        counters_.deliver.waited_for_input(watch.ns());
+        return Engine::Next::kTimeout;
+      }
+    }
+    wake = take(step);
+  }
+  counters_.deliver.waited_for_input(watch.ns());
+  if (Status failed = step->status(); !failed.ok()) return failed;
+  counters_.deliver.work(step->tasks().size(), step->bytes(), 0);
+  record_span(Stage::kDeliver, begin, steady_ns(), step->number(), step->bytes());
+  out = step->take();
+  step.reset();  // its memory leaves the budget
+  if (wake) on_taken_();
+  return Engine::Next::kBatch;
+}
+
+}  // namespace headrace

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Delivery: the steps from planned to taken, in plan order; packing, stages, hand-over.
+//
+//   add() ─► planned … open (has slots) … filled ─► pack ─► stage ─► stage ─► ready ─► next()
+//
+// Who wakes whom:
+//   - A step becomes ready, the feed ends or fails, stop(): the consumer is woken.
+//   - A batch is taken: the threads that read and decode are woken (on_taken) only when the next
+//     batch is not ready, or at most half of the batches ahead are.  Until then they have no work
+//     that the consumer would notice, and taking a ready batch wakes nobody.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "base/mutex.h"
+#include "engine/memory.h"
+#include "engine/step.h"
+#include "engine/work.h"
+#include "engine/work_count.h"
+
+namespace headrace {
+
+// Thread-safe; next() by one consumer at a time.
+class Delivery {
+ public:
+  Delivery(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active);
+
+  void start() HEADRACE_EXCLUDES(mu_);
+  // Nothing is delivered any more; a consumer that waits is told kEnd.
+  void stop() HEADRACE_EXCLUDES(mu_);
+  void set_on_taken(std::function<void()> on_taken) { on_taken_ = std::move(on_taken); }
+  size_t batches_ahead() const { return batches_ahead_.load(std::memory_order_relaxed); }
+  void set_batches_ahead(size_t n) { batches_ahead_.store(n, std::memory_order_relaxed); }
+
+  // The next planned step.  Its number is tail().
+  void add(const StepPointer& step) HEADRACE_EXCLUDES(mu_);
+  // The feed has no further step, or failed.
+  void end(Status why) HEADRACE_EXCLUDES(mu_);
+
+  // The number of the step that is delivered next: what it needs is always granted.
+  uint64_t head() const { return head_.load(std::memory_order_acquire); }
+  uint64_t tail() const { return tail_.load(std::memory_order_acquire); }
+  size_t planned() const { return static_cast<size_t>(tail() - head()); }
+
+  // Whether the step has slots, or may have them now: at most `batches_ahead` steps from the head
+  // do, as far as the memory goes; the head always does.
+  bool may_open(const Step& step);
+  void open(Step& step);
+
+  // All slots of the step are filled: packs it, runs the stages, makes it ready.
+  void filled(const StepPointer& step) HEADRACE_EXCLUDES(mu_);
+
+  Result<Engine::Next> next(std::unique_ptr<Batch>& out, int timeout_ms) HEADRACE_EXCLUDES(mu_);
+
+ private:
+  struct Entry {
+    StepPointer step;
+    bool is_ready = false;
+  };
+  bool head_is_ready() const HEADRACE_REQUIRES(mu_) {
+    return !steps_.empty() && steps_.front().is_ready;
+  }
+  void run_stages(const StepPointer& step, size_t first,
+                  const std::shared_ptr<WorkCount::Token>& t);
+  void ready(const StepPointer& step) HEADRACE_EXCLUDES(mu_);
+  bool take(StepPointer& out) HEADRACE_REQUIRES(mu_);
+
+  const EngineWork& work_;
+  Memory& memory_;
+  EngineCounters& counters_;
+  WorkCount& active_;
+  std::function<void()> on_taken_;
+  std::atomic<size_t> batches_ahead_;
+  std::atomic<uint64_t> head_{0}, tail_{0};
+  std::atomic<uint64_t> batch_bytes_{0};  // what the last batch took: a guess at the next
+  Mutex mu_;
+  CondVar consumer_wakes_;
+  std::deque<Entry> steps_ HEADRACE_GUARDED_BY(mu_);  // from head() to tail()
+  size_t ready_ HEADRACE_GUARDED_BY(mu_) = 0;         // of them
+  bool ended_ HEADRACE_GUARDED_BY(mu_) = true;
+  bool stopping_ HEADRACE_GUARDED_BY(mu_) = false;
+  Status end_status_ HEADRACE_GUARDED_BY(mu_);
+};
+
+}  // namespace headrace

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Storage that is far away: reads go on without slots, neighbours merge over the whole window,
+// stopping waits for nobody.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "engine/engine_fixture.h"
+#include "storage/fault.h"
+#include "storage/test_stores.h"
+
+namespace headrace {
+namespace {
+
+using std::chrono::steady_clock;
+
+ReadPolicy far_policy() {
+  return {.is_far = true, .in_caller = false, .gap_bytes = 64 << 10, .most_bytes = 8 << 20};
+}
+
+// Keeps reads until so many wait, then completes them all: an engine that has fewer under way
+// never gets any.
+class GateStore final : public StoreWrapper {
+ public:
+  GateStore(std::shared_ptr<const Store> inner, size_t wanted)
+      : StoreWrapper(std::move(inner)), wanted_(wanted) {}
+  void read(std::span<ReadRequest> requests) const override {
+    std::vector<ReadRequest> now;
+    {
+      MutexLock lock(mu_);
+      for (ReadRequest& r : requests) waiting_.push_back(std::move(r));
+      if (!is_open_ && waiting_.size() < wanted_) return;
+      is_open_ = true;
+      now.swap(waiting_);
+    }
+    inner().read(now);
+  }
+
+ private:
+  const size_t wanted_;
+  mutable Mutex mu_;
+  mutable std::vector<ReadRequest> waiting_ HEADRACE_GUARDED_BY(mu_);
+  mutable bool is_open_ HEADRACE_GUARDED_BY(mu_) = false;
+};
+
+TEST(FarTest, reads_do_not_wait_for_slots) {
+  Scene s;
+  s.samples = 2000;
+  s.store = std::make_shared<GateStore>(TestSource::fill(s.samples), 1000);
+  s.policy = far_policy();
+  s.policy.most_bytes = 0;  // nothing merges: a read each
+  s.options = {.compute_threads = 2, .io_threads = 2, .batches_ahead = 3};
+  EXPECT_EQ(run_once(s).value(), expected(s.samples));
+}
+
+TEST(FarTest, neighbours_merge_over_the_whole_window) {
+  for (const uint64_t stride : {uint64_t{1}, uint64_t{7}}) {
+    Scene s;
+    s.samples = 2000;
+    s.stride = stride;
+    const auto counted = std::make_shared<FaultStore>(TestSource::fill(s.samples));
+    s.store = counted;
+    s.policy = far_policy();
+    s.options = {.compute_threads = 2, .io_threads = 2};
+    EXPECT_EQ(run_once(s).value(), expected(s.samples, stride));
+    // Two hundred files of ten samples; each is one read, where the window sees all of it.
+    EXPECT_LE(counted->reads(), 400u) << stride;
+  }
+}
+
+TEST(FarTest, every_kind_of_unit_and_every_order_comes_right_through_latency) {
+  for (const uint32_t encoding : {0u, 1u})
+    for (const bool runs : {false, true})
+      for (const uint64_t stride : {uint64_t{1}, uint64_t{7}})
+        for (const uint64_t budget : {uint64_t{1}, uint64_t{50'000}, uint64_t{1} << 30}) {
+          Scene s;
+          s.samples = 500;
+          s.stride = stride;
+          s.encoding = encoding;
+          s.store = std::make_shared<LatencyStore>(
+              TestSource::fill(s.samples, encoding == 0 ? 0 : 1),
+              LatencyOptions{.latency = std::chrono::milliseconds(1)});
+          s.policy = far_policy();
+          s.policy.runs = runs;
+          s.options = {.compute_threads = 2, .io_threads = 2, .memory_budget_bytes = budget};
+          EXPECT_EQ(run_once(s).value(), expected(s.samples, stride))
+              << encoding << runs << stride << ' ' << budget;
+        }
+}
+
+TEST(FarTest, near_and_far_sources_mix) {
+  const auto decoder = std::make_shared<TestDecoder>();
+  const auto near = std::make_shared<TestSource>(TestSource::fill(100), 100);
+  const auto far = std::make_shared<TestSource>(
+      std::make_shared<LatencyStore>(TestSource::fill(100),
+                                     LatencyOptions{.latency = std::chrono::milliseconds(1)}),
+      100);
+  Engine engine({{near, 0, {0}, {decoder}}, {far, 1, {0}, {decoder}, far_policy()}},
+                {{ColumnSpec{"data", decoder->output(), Packing::kDense}, false}},
+                {.compute_threads = 2, .io_threads = 2});
+  ASSERT_TRUE(engine.start(std::make_unique<TestFeed>(100, 8, 7, 2)).ok());
+  EXPECT_EQ(drain(engine).value().size(), 100u);
+}
+
+TEST(FarTest, an_epoch_with_a_thousand_reads_that_nobody_answers_stops_at_once) {
+  Scene s;
+  s.samples = 4000;
+  const auto silent = std::make_shared<SilentStore>(TestSource::fill(s.samples));
+  s.store = silent;
+  s.policy = far_policy();
+  s.policy.most_bytes = 0;
+  s.options = {.compute_threads = 2, .io_threads = 2};
+  auto engine = make_engine(s);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+    while (engine->stats().reads_under_way < 1000) std::this_thread::yield();
+    const auto begin = steady_clock::now();
+    engine->stop();
+    EXPECT_LT(steady_clock::now() - begin, std::chrono::milliseconds(100));
+    EXPECT_EQ(engine->stats().reads_under_way, 0u);
+    EXPECT_EQ(engine->stats().memory_used, 0u);
+  }
+}
+
+TEST(FarTest, a_read_that_fails_later_reaches_the_consumer_with_its_file) {
+  Scene s;
+  s.store =
+      std::make_shared<FailLaterStore>(TestSource::fill(100), FailLaterOptions{.fail_read = 5});
+  s.policy = far_policy();
+  s.options = {.compute_threads = 2, .io_threads = 2};
+  const auto r = run_once(s);
+  ASSERT_FALSE(r.ok());
+  EXPECT_NE(r.status().place().sample, -1);
+}
+
+TEST(FarTest, memory_stays_within_its_budget_for_lists_too) {
+  for (const Packing packing :
+       {Packing::kDense, Packing::kList, Packing::kRagged, Packing::kPadded})
+    for (const bool is_far : {false, true}) {
+      Scene s;
+      s.samples = 5000;
+      s.store = TestSource::fill(s.samples);
+      s.packing = packing;
+      if (is_far) s.policy = far_policy();
+      constexpr uint64_t kBudget = 400'000;
+      s.options = {.compute_threads = 2,
+                   .io_threads = 2,
+                   .memory_budget_bytes = kBudget,
+                   .batches_ahead = 64};
+      auto engine = make_engine(s);
+      ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+      size_t seen = 0;
+      while (true) {
+        std::unique_ptr<Batch> batch;
+        ASSERT_EQ(engine->next(batch, 20000).ok(), true);
+        if (!batch) break;
+        seen += batch->indices.size();
+      }
+      EXPECT_EQ(seen, s.samples);
+      EXPECT_LE(engine->stats().memory_peak, kBudget * 11 / 10)
+          << static_cast<int>(packing) << is_far;
+    }
+}
+
+TEST(FarTest, after_a_pause_batches_come_as_fast_as_they_are_made) {
+  Scene s;
+  s.samples = 400;
+  s.decode_time = std::chrono::microseconds(500);  // a batch of 8: 4 ms on one thread
+  s.options = {.compute_threads = 1, .io_threads = 2};
+  s.store = TestSource::fill(s.samples);
+  auto engine = make_engine(s);
+  ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+  int slow = 0;
+  for (int pause = 0; pause < 3; ++pause) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (int k = 0; k < 10; ++k) {
+      const auto begin = steady_clock::now();
+      std::unique_ptr<Batch> batch;
+      ASSERT_EQ(engine->next(batch, 20000).value(), Engine::Next::kBatch);
+      slow += steady_clock::now() - begin > std::chrono::milliseconds(12);
+    }
+  }
+  EXPECT_LE(slow, 3) << "of 30; a busy machine may hold up some";
+}
+
+}  // namespace
+}  // namespace headrace

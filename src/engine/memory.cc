@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/memory.h"
+
+#include <algorithm>
+
+namespace headrace {
+
+Memory::Memory(uint64_t budget_bytes, size_t sources)
+    : budget_(budget_bytes), pool_(BufferPool::make(budget_bytes / 2)), units_(&budget_, pool_) {
+  for (size_t k = 0; k < sources; ++k) stored_.push_back(std::make_unique<Budget>(~uint64_t{0}));
+}
+
+uint64_t Memory::stored() const {
+  uint64_t sum = 0;
+  for (const auto& source : stored_) sum += source->used();
+  return sum;
+}
+
+uint64_t Memory::with(uint64_t bytes) const {
+  return budget_.used() + std::max(bytes, pool_->idle_bytes());
+}
+
+bool Memory::make_room(uint64_t bytes) {
+  const uint64_t limit = budget_.limit();
+  if (with(bytes) <= limit) return true;
+  // Idle buffers beyond those that may serve this.
+  if (const uint64_t idle = pool_->idle_bytes(); idle > bytes)
+    pool_->trim(std::min(idle - bytes, with(bytes) - limit));
+  if (with(bytes) <= limit) return true;
+  units_.evict(with(bytes) - limit);
+  if (with(bytes) <= limit) return true;
+  if (const uint64_t idle = pool_->idle_bytes(); idle > bytes)
+    pool_->trim(std::min(idle - bytes, with(bytes) - limit));
+  return with(bytes) <= limit;
+}
+
+}  // namespace headrace

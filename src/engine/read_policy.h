@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReadPolicy: how the bytes of one source are read.  It follows from what its store costs, never
+// changes the order of the samples, and may differ between the sources of a blend.
+#pragma once
+
+#include <cstdint>
+
+#include "storage/store.h"
+
+namespace headrace {
+
+struct ReadPolicy {
+  // Reads take long: steps are resolved far ahead, and neighbours merge over all of them.
+  bool is_far = false;
+  // The thread that asks waits for the bytes.
+  bool in_caller = true;
+  // Whole blocks are read and kept while they are needed, instead of single samples.
+  bool runs = false;
+  // What lies in the page cache is read by the thread that decodes it, just before: it is then in
+  // the processor's cache, and no other thread is woken.
+  bool late = false;
+  uint64_t gap_bytes = 16 << 10;  // two extents nearer than this become one read
+  uint64_t most_bytes = 8 << 20;  // and no merged read is longer than this
+};
+
+// By what the store says.  `runs` and `late` stay false: they depend on memory and processors,
+// which the loader knows.
+ReadPolicy policy_of(const StoreCost& cost);
+
+// Whether blocks are better read whole than by samples of `mean_bytes`: a request costs more than
+// the bytes around the sample, and not any number of requests may be under way.
+bool prefers_runs(const StoreCost& cost, uint64_t mean_bytes);
+
+}  // namespace headrace

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/reader.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/guard.h"
+#include "engine/decoding.h"
+#include "engine/read_now.h"
+#include "trace/spans.h"
+
+namespace headrace {
+namespace {
+
+constexpr uint64_t kNominalFile = 128 << 10;  // a plain file of unknown size, until some were seen
+constexpr int kReadEarly = 256;  // chunks that are read ahead after one was not in the page cache
+
+uint64_t length_of(const ReadRange& range, uint64_t nominal) {
+  return range.length == kWholeFile ? nominal : range.length;
+}
+
+}  // namespace
+
+Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active)
+    : work_(work), memory_(memory), counters_(counters), active_(active) {
+  for (size_t k = 0; k < work.sources.size(); ++k)
+    read_ahead_.push_back(std::make_unique<ReadAhead>(work.options.read_ahead_bytes,
+                                                      work.options.memory_budget_bytes / 2));
+}
+
+void Reader::cancel() {
+  group_->cancel();
+  std::set<const Store*> stores;
+  for (const SourceWork& source : work_.sources) stores.insert(&source.source->store());
+  for (const Store* store : stores) store->cancel(*group_);
+}
+
+void Reader::set_read_ahead(uint64_t least_bytes, uint64_t most_bytes) {
+  for (const auto& source : read_ahead_) source->set_limits(least_bytes, most_bytes);
+}
+
+uint64_t Reader::nominal_file() const {
+  const uint64_t files = whole_files_.load(std::memory_order_relaxed);
+  return files > 0 ? whole_file_bytes_.load(std::memory_order_relaxed) / files : kNominalFile;
+}
+
+void Reader::note_whole_file(uint64_t bytes) {
+  whole_file_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  whole_files_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Reader::resolve(Chunk& chunk, bool by_runs) {
+  const Stopwatch watch;
+  const SlotRange& slots = chunk.slots;
+  const Span span(Stage::kResolve, slots.step->number(), chunk.sample_bytes);
+  const GatherOptions options{.runs = by_runs,
+                              .pool = work_.hands_over ? &memory_.pool() : nullptr,
+                              .nominal = nominal_file()};
+  const Status asked = guard([&]() -> Status {
+    ask_index(chunk);
+    chunk.gather.resolve(options, &memory_.units());
+    if (!work_.is_far) chunk.gather.merge(options);
+    return {};
+  });
+  if (!asked.ok()) chunk.needs.assign(slots.count, asked);
+  // One more stands for its grant.
+  chunk.pending.store((work_.is_far ? chunk.gather.wants().size() : chunk.gather.ranges_to_read()) +
+                          chunk.gather.shared_units().size() + 1,
+                      std::memory_order_relaxed);
+  counters_.resolve.work(slots.count, 0, watch.ns());
+}
+
+void Reader::ask_index(Chunk& chunk) {
+  const SlotRange& slots = chunk.slots;
+  chunk.gather.clear();
+  chunk.needs.clear();
+  for (size_t i = 0; i < slots.count; ++i) {
+    const Task& task = slots.step->tasks()[slots.first + i];
+    const SourceWork& work = work_.sources[task.source];
+    const SampleAsk ask{.sample = task.sample,
+                        .epoch = task.epoch,
+                        .fields = work.fields,
+                        .draws = work_.draws_of(task),
+                        .want_key = work_.wants_key};
+    chunk.needs.push_back(chunk.gather.add(*work.source, ask, work.policy, task.source));
+  }
+}
+
+// Where the last ones lay in the page cache, this one is thought to.
+bool Reader::submit_late(const ChunkPointer& chunk) {
+  const Gather& gather = chunk->gather;
+  if (work_.is_far || chunk->is_late || (work_.is_light && !gather.decodes())) return false;
+  if (gather.ranges_to_read() == 0 || !gather.shared_units().empty()) return false;
+  for (const RangePointer& range : gather.ranges())
+    if (!work_.sources[range->source_number].policy.late) return false;
+  if (read_early_.load(std::memory_order_relaxed) > 0) {
+    read_early_.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  chunk->is_late = true;
+  decoding_->add(chunk);
+  return true;
+}
+
+bool Reader::read_late(Chunk& chunk, std::vector<Buffer>& warm) {
+  const Stopwatch watch;
+  const Span span(Stage::kRead, chunk.slots.step->number(), chunk.sample_bytes);
+  chunk.gather.lend(warm);
+  bool is_resident = true;
+  for (const RangePointer& range : chunk.gather.ranges()) {
+    if (range->resident) continue;
+    ReadRequest request;
+    request.path = range->path;
+    request.offset = range->offset;
+    request.length = range->length;
+    request.into = std::move(range->into());
+    // Whatever is thrown here, the I/O thread meets it too and says it.
+    const Status tried = guard([&]() -> Status {
+      is_resident = range->source->store().read_if_resident(request);
+      return {};
+    });
+    range->into() = std::move(request.into);
+    is_resident = is_resident && tried.ok();
+    if (!is_resident) break;
+    counters_.read.work(1, range->bytes().size(), 0);
+    if (range->length == kWholeFile) note_whole_file(range->bytes().size());
+  }
+  counters_.read.work(0, 0, watch.ns());
+  if (!is_resident) read_early_.store(kReadEarly, std::memory_order_relaxed);
+  return is_resident;
+}
+
+void Reader::submit(const ChunkPointer& chunk, std::span<const RangePointer> ranges) {
+  const Stopwatch watch;
+  const uint64_t step = chunk->slots.step->number();
+  if (!work_.is_far)
+    for (const RangePointer& range : ranges)
+      if (!range->resident) range->waiting.emplace_back(chunk, 1);
+  for (const UnitPin& pin : chunk->gather.shared_units()) {
+    bool must_read = false;
+    const bool later =
+        memory_.units().when_ready(pin.unit(), must_read, [this, chunk] { arrived(chunk, 1); });
+    if (must_read) read_unit(pin.unit(), number_of(pin->source), step);
+    if (!later) arrived(chunk, 1);
+  }
+  read_ranges(ranges, step);
+  counters_.read.work(0, 0, watch.ns());
+  arrived(chunk, 1);  // its grant
+}
+
+void Reader::read_ranges(std::span<const RangePointer> ranges, uint64_t step) {
+  std::vector<ReadRequest> reads;
+  std::vector<const Store*> stores;
+  for (const RangePointer& range : ranges) {
+    if (range->resident) {
+      counters_.read.work(1, range->bytes().size(), 0);
+      continue;
+    }
+    if (work_.is_far && !range->shared)
+      range->shared = memory_.pool().take(length_of(*range, nominal_file()));
+    range->under_way = active_.begin();
+    stores.push_back(&range->source->store());
+    ReadRequest& request = reads.emplace_back();
+    request.path = range->path;
+    request.offset = range->offset;
+    request.length = range->length;
+    request.into = std::move(range->into());
+    request.priority = step;
+    request.group = group_;
+    request.done = [this, range, step](ReadRequest&& done) {
+      record_span(Stage::kRead, done.sent_ns, done.completed_ns, step, done.into.size());
+      range_done(*range, std::move(done));
+    };
+  }
+  counters_.under_way(static_cast<int64_t>(reads.size()));
+  read_by_store(reads, stores);
+}
+
+void Reader::range_done(ReadRange& range, ReadRequest&& request) {
+  const WorkCount::Token token = std::move(range.under_way);
+  note_read(range.source_number, request);
+  range.status = std::move(request.status);
+  range.into() = std::move(request.into);
+  if (range.length == kWholeFile && range.status.ok()) {
+    note_whole_file(range.bytes().size());
+    range.memory.resize(range.bytes().size());
+    range.reading.resize(range.bytes().size());
+  }
+  const auto waiting = std::move(range.waiting);
+  for (const auto& [chunk, n] : waiting) arrived(chunk, n);
+}
+
+void Reader::note_read(uint32_t source, const ReadRequest& request) {
+  counters_.under_way(-1);
+  counters_.read.work(1, request.into.size(), 0);
+  counters_.read_latency.add(request.completed_ns - request.sent_ns);
+  if (request.status.ok())
+    read_ahead_[source]->completed(request.into.size(), request.sent_ns, request.completed_ns);
+}
+
+uint32_t Reader::number_of(const Source* source) const {
+  for (uint32_t k = 0; k < work_.sources.size(); ++k)
+    if (work_.sources[k].source.get() == source) return k;
+  return 0;
+}
+
+void Reader::read_unit(const UnitPointer& unit, uint32_t source, uint64_t step) {
+  const uint64_t bytes = unit->unit.stored_bytes;
+  unit->under_way = active_.begin();
+  unit->reading = memory_.stored(source).take(bytes == kWholeFile ? nominal_file() : bytes);
+  unit->stored = memory_.units().memory(bytes == kWholeFile ? nominal_file() : bytes);
+  ReadRequest request;
+  request.path = unit->path;
+  request.offset = unit->unit.offset;
+  request.length = bytes;
+  request.into = std::move(*unit->stored);
+  request.priority = step;
+  request.group = group_;
+  request.done = [this, unit, source, step](ReadRequest&& done) {
+    record_span(Stage::kRead, done.sent_ns, done.completed_ns, step, done.into.size());
+    note_read(source, done);
+    unit->status = std::move(done.status);
+    *unit->stored = std::move(done.into);
+    unit->reading.reset();
+    on_room_();
+    if (unit->status.ok() && unit->unit.encoding != 0) {
+      decoding_->add(unit);
+    } else {
+      decode_unit(*unit, memory_.units());  // names the place of a failure
+      memory_.units().finish(unit);
+    }
+  };
+  counters_.under_way(1);
+  unit->source->store().read(std::span(&request, 1));
+}
+
+void Reader::arrived(const ChunkPointer& chunk, size_t n) {
+  if (chunk->pending.fetch_sub(n, std::memory_order_acq_rel) == n) decoding_->add(chunk);
+}
+
+}  // namespace headrace

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/reading.h"
+
+#include <algorithm>
+
+#include "base/guard.h"
+#include "trace/spans.h"
+
+namespace headrace {
+namespace {
+
+// A chunk holds about this much: below it, queues cost more than the work they carry.
+constexpr uint64_t kChunkBytes = 64 << 10;
+constexpr uint64_t kCopiedChunkBytes = 512 << 10;  // where there is nothing to decode
+// Of far storage, so much is resolved before it is granted: what merges, and what a burst of
+// grants takes from.
+constexpr uint64_t kResolveAhead = uint64_t{32} << 20;
+constexpr size_t kMostSteps = 65536;  // planned at a time
+constexpr size_t kIdleChunks = 256;   // kept to be used again
+// At the start these samples are read by themselves, while the runs of the later ones come.
+constexpr uint64_t kRangesFirst = uint64_t{16} << 20;
+
+}  // namespace
+
+Reading::Reading(const EngineWork& work, Memory& memory, EngineCounters& counters,
+                 WorkCount& active, Delivery& delivery, Planner& planner, Reader& reader)
+    : work_(work),
+      memory_(memory),
+      counters_(counters),
+      active_(active),
+      delivery_(delivery),
+      planner_(planner),
+      reader_(reader),
+      resolve_ahead_bytes_(std::min(kResolveAhead, work.options.memory_budget_bytes / 4)),
+      wanted_(work.sources.size()) {}
+
+void Reading::start() {
+  MutexLock lock(mu_);
+  stopping_ = ended_ = false;
+  started_bytes_ = 0;
+  wakes_.notify_all();
+}
+
+void Reading::stop() {
+  std::map<PlanOrder, ChunkPointer> resolved;
+  std::deque<ChunkPointer> to_read;
+  std::deque<SlotRange> to_resolve;
+  {
+    MutexLock lock(mu_);
+    stopping_ = ended_ = true;
+    window_.clear();
+    resolved_bytes_ = 0;
+    resolved.swap(resolved_);
+    to_read.swap(to_read_);
+    to_resolve.swap(to_resolve_);
+  }
+  for (const auto& [order, chunk] : resolved) recycle(chunk);
+  for (const ChunkPointer& chunk : to_read) recycle(chunk);
+}
+
+void Reading::close() {
+  MutexLock lock(mu_);
+  closing_ = true;
+  wakes_.notify_all();
+}
+
+void Reading::wake() {
+  MutexLock lock(mu_);
+  if (waiting_ > 0) wakes_.notify_one();
+}
+
+void Reading::run() {
+  while (true) {
+    Job job;
+    {
+      MutexLock lock(mu_);
+      const Stopwatch idle;
+      ++waiting_;
+      while (!closing_ && !(job = next_job())) wakes_.wait(mu_);
+      --waiting_;
+      if (closing_) return;
+      // This thread may be away for a while; what is left to read need not wait for it.
+      const bool blocks = (job.submit || job.read) && work_.in_caller && !reader_.reads_late();
+      if (blocks && waiting_ > 0 && !(resolved_.empty() && to_resolve_.empty()))
+        wakes_.notify_one();
+      counters_.read.waited_for_room(idle.ns());
+    }
+    do_job(job);
+  }
+}
+
+void Reading::do_job(Job& job) {
+  if (job.read) {
+    job.read->is_late = false;
+    reader_.submit(job.read, job.read->gather.ranges());
+  } else if (job.submit) {
+    if (!reader_.submit_late(job.submit)) reader_.submit(job.submit, job.ranges);
+  } else if (job.resolve) {
+    reader_.resolve(*job.resolve, job.by_runs);
+    resolved(job.resolve);
+  } else {
+    plan();
+  }
+}
+
+Reading::Job Reading::next_job() {
+  Job job;
+  if (stopping_) return job;
+  const bool resolve_first = work_.is_far && resolved_bytes_ < resolve_ahead_bytes_;
+  if (!to_read_.empty()) {
+    job.read = std::move(to_read_.front());
+    to_read_.pop_front();
+  } else if (resolve_first && may_resolve()) {
+    begin_resolve(job);
+  } else if (resolve_first && may_plan()) {
+    job.plan = planning_ = true;
+  } else if (!resolved_.empty() && may_grant(*resolved_.begin()->second)) {
+    grant_first(job);
+  } else if (may_resolve()) {
+    begin_resolve(job);
+  } else if (may_plan()) {
+    job.plan = planning_ = true;
+  }
+  if (job) job.token = active_.begin();
+  return job;
+}
+
+bool Reading::may_resolve() const {
+  if (to_resolve_.empty()) return false;
+  return resolved_.empty() || to_resolve_.front().order() < resolved_.begin()->first ||
+         (work_.is_far && resolved_bytes_ < resolve_ahead_bytes_);
+}
+
+bool Reading::may_plan() const {
+  if (ended_ || planning_ || !to_resolve_.empty()) return false;
+  if (!work_.is_far) return delivery_.planned() <= delivery_.batches_ahead();
+  return resolved_bytes_ < resolve_ahead_bytes_ && delivery_.planned() < kMostSteps;
+}
+
+// What the chunk would add to what is under way, of each source in wanted_, and in all.
+uint64_t Reading::count_wanted(Chunk& chunk) {
+  std::fill(wanted_.begin(), wanted_.end(), 0);
+  const uint64_t nominal = reader_.nominal_file();
+  if (work_.is_far) {
+    for (const Gather::Want& want : chunk.gather.wants())
+      if (!want.is_covered)
+        wanted_[want.source_number] +=
+            want.unit->stored_bytes == kWholeFile ? nominal : want.unit->stored_bytes;
+  } else {
+    for (const RangePointer& range : chunk.gather.ranges())
+      if (!range->resident)
+        wanted_[range->source_number] += range->length == kWholeFile ? nominal : range->length;
+  }
+  uint64_t sum = 0;
+  for (const uint64_t bytes : wanted_) sum += bytes;
+  for (const UnitPin& pin : chunk.gather.shared_units())
+    if (memory_.units().is_absent(pin.unit())) {
+      wanted_[reader_.number_of(pin->source)] += pin->stored_bytes();
+      sum += pin->most_bytes();
+    }
+  return sum;
+}
+
+bool Reading::may_grant(Chunk& chunk) {
+  const uint64_t bytes = count_wanted(chunk);
+  const Step& step = *chunk.slots.step;
+  // One chunk of the head at a time always gets through: others may hold all memory, and wait for
+  // the head.
+  if (step.number() <= delivery_.head() && step.granted.load() == 0) return true;
+  for (size_t k = 0; k < wanted_.size(); ++k) {
+    const uint64_t used = memory_.stored(k).used();
+    if (wanted_[k] > 0 && used > 0 && used + wanted_[k] > reader_.read_ahead_bytes(k)) return false;
+  }
+  return memory_.make_room(bytes);
+}
+
+void Reading::grant_first(Job& job) {
+  job.submit = std::move(resolved_.begin()->second);
+  resolved_.erase(resolved_.begin());
+  Chunk& chunk = *job.submit;
+  resolved_bytes_ -= std::min(resolved_bytes_, chunk.sample_bytes);
+  chunk.slots.step->granted.fetch_add(1);
+  if (work_.is_far) {
+    const uint32_t source = chunk.slots.step->tasks()[chunk.slots.first].source;
+    const uint64_t used = memory_.stored(source).used() + wanted_[source];
+    const uint64_t most = reader_.read_ahead_bytes(source);
+    job.ranges = window_.cover(chunk, most - std::min(used, most));
+  } else {
+    job.ranges.assign(chunk.gather.ranges().begin(), chunk.gather.ranges().end());
+  }
+  const uint64_t nominal = reader_.nominal_file();
+  for (const RangePointer& range : job.ranges) {
+    if (range->resident) continue;
+    const uint64_t bytes = range->length == kWholeFile ? nominal : range->length;
+    range->memory = memory_.budget().take(bytes);
+    range->reading = memory_.stored(range->source_number).take(bytes);
+  }
+}
+
+void Reading::begin_resolve(Job& job) {
+  if (idle_chunks_.empty()) {
+    job.resolve = std::make_shared<Chunk>();
+  } else {
+    job.resolve = std::move(idle_chunks_.back());
+    idle_chunks_.pop_back();
+  }
+  Chunk& chunk = *job.resolve;
+  chunk.slots = std::move(to_resolve_.front());
+  to_resolve_.pop_front();
+  chunk.sample_bytes = 0;
+  for (size_t i = 0; i < chunk.slots.count; ++i)
+    chunk.sample_bytes += mean_bytes(chunk.slots.step->tasks()[chunk.slots.first + i]);
+  job.by_runs = started_bytes_ >= kRangesFirst;
+  started_bytes_ += chunk.sample_bytes;
+}
+
+void Reading::resolved(const ChunkPointer& chunk) {
+  {
+    MutexLock lock(mu_);
+    if (!stopping_) {
+      resolved_.emplace(chunk->slots.order(), chunk);
+      resolved_bytes_ += chunk->sample_bytes;
+      if (work_.is_far) window_.add(chunk);
+      return;
+    }
+  }
+  recycle(chunk);
+}
+
+void Reading::add_first(SlotRange slots) {
+  MutexLock lock(mu_);
+  if (stopping_) return;
+  to_resolve_.push_front(std::move(slots));
+  if (waiting_ > 0) wakes_.notify_one();
+}
+
+bool Reading::read_late(const ChunkPointer& chunk, std::vector<Buffer>& warm) {
+  if (reader_.read_late(*chunk, warm)) return true;
+  {
+    MutexLock lock(mu_);
+    if (!stopping_) {
+      to_read_.push_back(chunk);
+      if (waiting_ > 0) wakes_.notify_one();
+      return false;
+    }
+  }
+  recycle(chunk);
+  return false;
+}
+
+void Reading::recycle(const ChunkPointer& chunk) {
+  chunk->gather.clear();
+  chunk->needs.clear();
+  chunk->is_late = false;
+  const StepPointer step = std::move(chunk->slots.step);
+  chunk->slots = {};
+  if (step->granted.load() > 0) step->granted.fetch_sub(1);
+  uint64_t most = 0;
+  for (size_t k = 0; k < work_.sources.size(); ++k) most += reader_.read_ahead_bytes(k);
+  const uint64_t stored = memory_.stored();
+  MutexLock lock(mu_);
+  if (idle_chunks_.size() < kIdleChunks) idle_chunks_.push_back(chunk);
+  if (waiting_ == 0 || resolved_.empty()) return;
+  // Woken for a quarter of the read-ahead at a time, not for every picture; for the head at once.
+  if (stored <= most / 4 * 3 || resolved_.begin()->first.first <= delivery_.head())
+    wakes_.notify_one();
+}
+
+void Reading::plan() {
+  const Stopwatch watch;
+  const Status status = guard([this] { return plan_step(); });
+  counters_.plan.work(1, 0, watch.ns());
+  if (!status.ok()) delivery_.end(status);
+  MutexLock lock(mu_);
+  planning_ = false;
+  if (!status.ok()) ended_ = true;
+}
+
+Status Reading::plan_step() {
+  const Span span(Stage::kPlan, delivery_.tail(), 0);
+  FeedStep planned;
+  HEADRACE_ASSIGN(const bool more, planner_.next(planned));
+  if (!more) {
+    delivery_.end({});
+    MutexLock lock(mu_);
+    ended_ = true;
+    return {};
+  }
+  const auto step = std::make_shared<Step>(delivery_.tail(), std::move(planned));
+  const size_t slots = step->tasks().size();
+  const size_t per_chunk = slots_per_chunk(*step);
+  delivery_.add(step);
+  if (slots == 0) {
+    delivery_.open(*step);
+    delivery_.filled(step);
+    return {};
+  }
+  MutexLock lock(mu_);
+  if (stopping_) return {};
+  for (size_t first = 0; first < slots; first += per_chunk)
+    to_resolve_.push_back({step, first, std::min(per_chunk, slots - first), 0});
+  return {};
+}
+
+uint64_t Reading::mean_bytes(const Task& task) const {
+  const Source& source = *work_.sources[task.source].source;
+  return std::max<uint64_t>(1, source.blocks().bytes / std::max<uint64_t>(1, source.size()));
+}
+
+size_t Reading::slots_per_chunk(const Step& step) const {
+  if (step.tasks().empty()) return 1;
+  const auto shares = static_cast<uint64_t>(work_.options.compute_threads) * 4;
+  const uint64_t most = (step.tasks().size() + shares - 1) / shares;
+  const uint64_t bytes = work_.only_copies ? kCopiedChunkBytes : kChunkBytes;
+  return std::clamp<uint64_t>(bytes / mean_bytes(step.tasks().front()), 1,
+                              std::max<uint64_t>(1, most));
+}
+
+}  // namespace headrace

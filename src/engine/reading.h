@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading: when what is planned, resolved and read.  I/O threads take, in this order:
+//
+//   read     a chunk that was to be read late and was not in the page cache
+//   submit   the first resolved chunk in plan order, once it is granted
+//   resolve  the next chunk: what do its samples need?
+//   plan     the next step of the feed, one thread at a time
+//
+// Of far storage some MiB are resolved before anything is submitted, so that neighbours merge.
+//
+// A grant needs room in the memory budget and, for each source, in its read-ahead: bytes under way
+// or waiting to be decoded, from measured latency and rate.  Why this cannot deadlock:
+//   1. Grants go in plan order, and the step at the head is always granted.
+//   2. No thread waits with a chunk in its hands; what was granted gets through reading without a
+//      further grant.  Chunks of later steps may wait for slots, holding what they hold.
+//   3. So the head is read, gets slots (Delivery::may_open), is decoded and delivered; then the
+//      next step is the head.
+// Why no wake-up is lost: next_job() looks under the lock, and whatever changes what it sees takes
+// the lock and notifies afterwards: recycle() (memory came back), add_first() (a substitute),
+// wake() (a batch was taken, a unit was read), plan() (more to resolve, or the end), start().
+#pragma once
+
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "engine/chunk.h"
+#include "engine/delivery.h"
+#include "engine/planner.h"
+#include "engine/read_window.h"
+#include "engine/reader.h"
+
+namespace headrace {
+
+// Thread-safe.
+class Reading {
+ public:
+  Reading(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active,
+          Delivery& delivery, Planner& planner, Reader& reader);
+
+  void run() HEADRACE_EXCLUDES(mu_);  // an I/O thread's life
+  void start() HEADRACE_EXCLUDES(mu_);
+  void stop() HEADRACE_EXCLUDES(mu_);   // gives up what waits
+  void close() HEADRACE_EXCLUDES(mu_);  // run() returns
+  void wake() HEADRACE_EXCLUDES(mu_);
+
+  // A substitute, before all else.
+  void add_first(SlotRange slots) HEADRACE_EXCLUDES(mu_);
+  // The chunk is decoded or given up: its memory goes back, and it is used again.
+  void recycle(const ChunkPointer& chunk) HEADRACE_EXCLUDES(mu_);
+  // By the thread that is about to decode.  False: an I/O thread has to read it, and it comes back.
+  bool read_late(const ChunkPointer& chunk, std::vector<Buffer>& warm) HEADRACE_EXCLUDES(mu_);
+
+ private:
+  struct Job {
+    ChunkPointer read, submit, resolve;
+    std::vector<RangePointer> ranges;  // to be read with `submit`
+    bool plan = false;
+    bool by_runs = false;  // of `resolve`
+    WorkCount::Token token;
+    explicit operator bool() const { return read || submit || resolve || plan; }
+  };
+  Job next_job() HEADRACE_REQUIRES(mu_);
+  bool may_resolve() const HEADRACE_REQUIRES(mu_);
+  bool may_plan() const HEADRACE_REQUIRES(mu_);
+  bool may_grant(Chunk& chunk) HEADRACE_REQUIRES(mu_);
+  uint64_t count_wanted(Chunk& chunk) HEADRACE_REQUIRES(mu_);
+  void grant_first(Job& job) HEADRACE_REQUIRES(mu_);
+  void begin_resolve(Job& job) HEADRACE_REQUIRES(mu_);
+  void do_job(Job& job) HEADRACE_EXCLUDES(mu_);
+  void resolved(const ChunkPointer& chunk) HEADRACE_EXCLUDES(mu_);
+  void plan() HEADRACE_EXCLUDES(mu_);
+  Status plan_step() HEADRACE_EXCLUDES(mu_);
+  size_t slots_per_chunk(const Step& step) const;
+  uint64_t mean_bytes(const Task& task) const;
+
+  const EngineWork& work_;
+  Memory& memory_;
+  EngineCounters& counters_;
+  WorkCount& active_;
+  Delivery& delivery_;
+  Planner& planner_;
+  Reader& reader_;
+  const uint64_t resolve_ahead_bytes_;  // of far storage
+
+  Mutex mu_;
+  CondVar wakes_;
+  std::deque<SlotRange> to_resolve_ HEADRACE_GUARDED_BY(mu_);
+  std::map<PlanOrder, ChunkPointer> resolved_ HEADRACE_GUARDED_BY(mu_);  // wait for a grant
+  uint64_t resolved_bytes_ HEADRACE_GUARDED_BY(mu_) = 0;                 // of their samples
+  std::deque<ChunkPointer> to_read_ HEADRACE_GUARDED_BY(mu_);  // tried late in vain, and granted
+  ReadWindow window_ HEADRACE_GUARDED_BY(mu_);                 // of resolved_, of far storage
+  std::vector<uint64_t> wanted_ HEADRACE_GUARDED_BY(mu_);      // scratch of count_wanted()
+  std::vector<ChunkPointer> idle_chunks_ HEADRACE_GUARDED_BY(mu_);
+  uint64_t started_bytes_ HEADRACE_GUARDED_BY(mu_) = 0;  // of samples resolved since the start
+  int waiting_ HEADRACE_GUARDED_BY(mu_) = 0;             // threads
+  bool planning_ HEADRACE_GUARDED_BY(mu_) = false;
+  bool ended_ HEADRACE_GUARDED_BY(mu_) = true;  // the feed has no further step
+  bool stopping_ HEADRACE_GUARDED_BY(mu_) = true;
+  bool closing_ HEADRACE_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace headrace

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step.h"
+
+#include <algorithm>
+
+namespace headrace {
+
+uint64_t bytes_of(const Batch& batch) {
+  uint64_t bytes = 0;
+  for (const Column& column : batch.columns) {
+    if (column.values) bytes += column.values->size();
+    for (const SharedBuffer& item : column.items) bytes += item ? item->size() : 0;
+  }
+  return bytes;
+}
+
+uint64_t dense_bytes(const std::vector<ColumnWork>& columns, size_t samples) {
+  uint64_t bytes = 0;
+  for (const ColumnWork& c : columns)
+    if (c.spec.packing == Packing::kDense && !c.spec.many) bytes += c.spec.value.bytes() * samples;
+  return bytes;
+}
+
+Step::Step(uint64_t number, FeedStep planned)
+    : number_(number), step_(std::move(planned)), remaining_(step_.tasks.size()) {}
+
+Task Step::planned(size_t slot) const {
+  MutexLock lock(mu_);
+  for (const auto& [s, task] : replaced_)
+    if (s == slot) return task;
+  return step_.tasks[slot];
+}
+
+void Step::replace(size_t slot, const Task& task) {
+  MutexLock lock(mu_);
+  const bool known = std::any_of(replaced_.begin(), replaced_.end(),
+                                 [slot](const auto& r) { return r.first == slot; });
+  if (!known) replaced_.emplace_back(slot, step_.tasks[slot]);
+  step_.tasks[slot] = task;
+}
+
+void Step::open(const std::vector<ColumnWork>& columns, BufferPool& pool, Budget& budget) {
+  MutexLock lock(mu_);
+  if (is_open_.load(std::memory_order_relaxed)) return;
+  builders_.reserve(columns.size());
+  for (const ColumnWork& c : columns) builders_.emplace_back(c.spec, step_.tasks.size(), pool);
+  memory_ = budget.take(dense_bytes(columns, step_.tasks.size()));
+  is_open_.store(true, std::memory_order_release);
+}
+
+void Step::fail(size_t slot, Status status) {
+  MutexLock lock(mu_);
+  if (!status_.ok() && failed_slot_ <= slot) return;
+  failed_slot_ = slot;
+  status_ = std::move(status);
+}
+
+Status Step::status() const {
+  MutexLock lock(mu_);
+  return status_;
+}
+
+void Step::count(uint64_t bytes) {
+  memory_.resize(bytes);
+}
+
+void Step::count_memory() {
+  uint64_t bytes = 0;
+  for (const ColumnBuilder& builder : builders_) bytes += builder.bytes();
+  MutexLock lock(mu_);
+  count(bytes);
+}
+
+void Step::finish() {
+  auto batch = std::make_unique<Batch>();
+  batch->after = step_.after;
+  for (const Task& t : step_.tasks) {
+    batch->indices.push_back(static_cast<int64_t>(t.sample));
+    batch->sources.push_back(t.source);
+    batch->valid.push_back(t.valid ? 1 : 0);
+  }
+  if (status().ok())
+    for (ColumnBuilder& b : builders_) batch->columns.push_back(b.finish());
+  give(std::move(batch));
+}
+
+void Step::give(std::unique_ptr<Batch> batch) {
+  MutexLock lock(mu_);
+  batch_ = std::move(batch);
+  if (batch_) count(bytes_of(*batch_));
+}
+
+uint64_t Step::bytes() const {
+  MutexLock lock(mu_);
+  return memory_.bytes();
+}
+
+}  // namespace headrace

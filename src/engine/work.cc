@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/work.h"
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+constexpr uint64_t kSmall = 64;  // bytes of a number: no work to speak of
+
+EngineOptions within_budget(EngineOptions options) {
+  options.read_ahead_bytes = std::min(options.read_ahead_bytes, options.memory_budget_bytes / 4);
+  options.batches_ahead = std::max<size_t>(options.batches_ahead, 1);
+  return options;
+}
+
+}  // namespace
+
+EngineWork::EngineWork(std::vector<SourceWork> s, std::vector<ColumnWork> c, EngineOptions o)
+    : sources(std::move(s)), columns(std::move(c)), options(within_budget(std::move(o))) {
+  only_copies = is_light = reads_late = true;
+  for (const SourceWork& source : sources) {
+    is_far = is_far || source.policy.is_far;
+    reads_late = reads_late && source.policy.late;
+    in_caller = in_caller || source.policy.in_caller;
+  }
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const ColumnSpec& spec = columns[i].spec;
+    wants_key = wants_key || columns[i].is_key;
+    if (columns[i].is_key || (spec.value.is_fixed() && spec.value.bytes() <= kSmall)) continue;
+    bool copies = spec.packing == Packing::kList && !spec.many;
+    for (const SourceWork& source : sources) {
+      copies = copies && source.decoders[i]->copies();
+      is_light = is_light && source.decoders[i]->is_light();
+    }
+    hands_over = hands_over || copies;
+    only_copies = only_copies && copies;
+  }
+  reads_late = reads_late && !is_far && !is_light;
+}
+
+}  // namespace headrace

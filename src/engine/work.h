@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an engine works on, fixed when it is made, and the counters of its stages.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "base/rng.h"
+#include "engine/engine.h"
+#include "trace/counters.h"
+#include "trace/histogram.h"
+
+namespace headrace {
+
+// Immutable, hence thread-safe.
+struct EngineWork {
+  EngineWork(std::vector<SourceWork> sources, std::vector<ColumnWork> columns,
+             EngineOptions options);
+
+  const std::vector<SourceWork> sources;
+  const std::vector<ColumnWork> columns;
+  const EngineOptions options;
+  bool wants_key = false;
+  bool hands_over = false;   // some column is a list of values as they are stored
+  bool only_copies = false;  // all are, or keys and numbers
+  bool is_light = false;     // no column is more work than reading it
+  bool is_far = false;       // some source is: steps are planned and resolved far ahead
+  bool reads_late = false;   // of all sources, what lies in the page cache is read just before
+  bool in_caller = false;    // reads of some source keep the thread that asks
+
+  Key draws_of(const Task& task) const {
+    return Key(options.seed).with(sources[task.source].id).with(task.epoch).with(task.sample);
+  }
+  // Adds which sample it was.
+  Status explain(Status status, const Task& task) const {
+    return status.of_sample(task.sample, sources[task.source].source->key(task.sample));
+  }
+};
+
+// Thread-safe.
+struct EngineCounters {
+  StageCounters plan, resolve, read, decode, pack, deliver;
+  Histogram read_latency;
+  std::atomic<int64_t> reads_under_way{0}, most_reads_under_way{0};
+
+  void under_way(int64_t more) {
+    const int64_t now = reads_under_way.fetch_add(more, std::memory_order_relaxed) + more;
+    int64_t most = most_reads_under_way.load(std::memory_order_relaxed);
+    while (now > most && !most_reads_under_way.compare_exchange_weak(most, now)) {
+    }
+  }
+};
+
+}  // namespace headrace
