@@ -237,7 +237,8 @@ Status Gather::assemble(size_t i, size_t field, ValueRoom& into) {
                     unshared ? unit_bytes(entry, piece) : piece_bytes(entry, piece));
     pieces_.push_back({bytes, unshared ? &r.units[piece.unit] : nullptr});
   }
-  return entry.source->assemble(entry.sample, entry.fields[field], entry.draws, pieces_, into);
+  const AssembleOutput output{entry.fields[field], pieces_, &into};
+  return entry.source->assemble(entry.ask, {&output, 1});
 }
 
 Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {

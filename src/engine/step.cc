@@ -7,10 +7,7 @@ namespace headrace {
 
 uint64_t bytes_of(const Batch& batch) {
   uint64_t bytes = 0;
-  for (const Column& column : batch.columns) {
-    if (column.values) bytes += column.values->size();
-    for (const SharedBuffer& item : column.items) bytes += item ? item->size() : 0;
-  }
+  for (const Column& column : batch.columns) bytes += column.held_bytes();
   return bytes;
 }
 
