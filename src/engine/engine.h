@@ -24,8 +24,8 @@
 #include "batch/step.h"
 #include "codec/decoder.h"
 #include "engine/feed.h"
-#include "engine/stats.h"
 #include "index/source.h"
+#include "trace/counters.h"
 
 namespace headrace {
 
