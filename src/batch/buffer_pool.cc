@@ -29,8 +29,8 @@ size_t class_held(size_t capacity) {
 
 }  // namespace
 
-std::shared_ptr<BufferPool> BufferPool::make(uint64_t keep_bytes) {
-  return std::shared_ptr<BufferPool>(new BufferPool(keep_bytes));
+std::shared_ptr<BufferPool> BufferPool::make(uint64_t keep_bytes, std::shared_ptr<Arena> arena) {
+  return std::shared_ptr<BufferPool>(new BufferPool(keep_bytes, std::move(arena)));
 }
 
 // One of the class, or of those that waste less than half.
@@ -40,7 +40,7 @@ std::unique_ptr<Buffer> BufferPool::find(size_t size_class) {
     if (idle_[k].empty()) continue;
     std::unique_ptr<Buffer> found = std::move(idle_[k].back());
     idle_[k].pop_back();
-    idle_bytes_ -= found->capacity();
+    idle_bytes_ -= found->held_bytes();
     return found;
   }
   return nullptr;
@@ -54,7 +54,7 @@ SharedBuffer BufferPool::take(size_t bytes) {
     found = find(size_class);
   }
   if (!found) {
-    found = std::make_unique<Buffer>();
+    found = std::make_unique<Buffer>(arena_);
     found->resize(bytes_of(size_class));  // what is not touched costs nothing
   }
   found->resize(bytes);
@@ -65,24 +65,35 @@ SharedBuffer BufferPool::take(size_t bytes) {
 }
 
 void BufferPool::give_back(std::unique_ptr<Buffer> buffer) {
-  std::vector<std::unique_ptr<Buffer>> freed;  // let go after the lock
+  // Its owner moved its memory away, or other memory in.
+  if (buffer->capacity() == 0 || buffer->arena() != arena_) return;
+  Buffers dropped;  // freed after the lock
   const size_t size_class = class_held(buffer->capacity());
   MutexLock lock(mu_);
-  idle_bytes_ += buffer->capacity();
+  idle_bytes_ += buffer->held_bytes();
   idle_[size_class].push_back(std::move(buffer));
-  while (idle_bytes_ > keep_bytes_) {
-    // Of the class that holds most memory: sizes that are no longer asked for go first.
-    const auto weight = [](const auto& list) {
-      return list.empty() ? 0 : list.size() * list.front()->capacity();
-    };
-    const auto heaviest =
-        std::max_element(idle_.begin(), idle_.end(),
-                         [&](const auto& a, const auto& b) { return weight(a) < weight(b); });
-    if (heaviest->empty()) break;
-    idle_bytes_ -= heaviest->back()->capacity();
-    freed.push_back(std::move(heaviest->back()));
-    heaviest->pop_back();
-  }
+  while (idle_bytes_ > keep_bytes_) drop_one(dropped);
+}
+
+uint64_t BufferPool::trim(uint64_t bytes) {
+  Buffers dropped;  // freed after the lock
+  MutexLock lock(mu_);
+  const uint64_t before = idle_bytes_;
+  while (idle_bytes_ > 0 && before - idle_bytes_ < bytes) drop_one(dropped);
+  return before - idle_bytes_;
+}
+
+// Of the class that holds most memory: sizes that are no longer asked for go first.
+void BufferPool::drop_one(Buffers& dropped) {
+  const auto weight = [](const Buffers& list) {
+    return list.empty() ? 0 : list.size() * list.front()->held_bytes();
+  };
+  Buffers& heaviest =
+      *std::max_element(idle_.begin(), idle_.end(),
+                        [&](const Buffers& a, const Buffers& b) { return weight(a) < weight(b); });
+  idle_bytes_ -= heaviest.back()->held_bytes();
+  dropped.push_back(std::move(heaviest.back()));
+  heaviest.pop_back();
 }
 
 uint64_t BufferPool::idle_bytes() const {

@@ -43,6 +43,47 @@ TEST(BufferPoolTest, IdleMemoryIsBounded) {
   EXPECT_GT(pool->idle_bytes(), kKept / 2);
 }
 
+TEST(BufferPoolTest, TrimFreesWhatIsIdleAndSaysHowMuch) {
+  const auto pool = BufferPool::make(uint64_t{1} << 30);
+  std::vector<SharedBuffer> many;
+  uint64_t held = 0;
+  for (size_t i = 0; i < 50; ++i) {
+    many.push_back(pool->take(10'000 + 3000 * i));
+    held += many.back()->held_bytes();
+  }
+  EXPECT_EQ(pool->trim(1), 0u) << "what is in use stays";
+  const SharedBuffer in_use = pool->take(500);
+  many.clear();
+  EXPECT_EQ(pool->idle_bytes(), held);
+  EXPECT_EQ(pool->trim(0), 0u);
+  const uint64_t freed = pool->trim(held / 2);
+  EXPECT_GE(freed, held / 2);
+  EXPECT_LE(freed, held / 2 + 200'000) << "not more than one buffer too many";
+  EXPECT_EQ(pool->idle_bytes(), held - freed);
+  EXPECT_EQ(pool->trim(UINT64_MAX), held - freed);
+  EXPECT_EQ(pool->idle_bytes(), 0u);
+  in_use->span()[499] = std::byte{1};
+}
+
+TEST(BufferPoolTest, ThePoolOfAnArenaHandsOutItsMemoryAlone) {
+  const auto arena = shared_arena(1 << 20).value();
+  const auto pool = BufferPool::make(1 << 20, arena);
+  SharedBuffer first = pool->take(5000);
+  const SharedName name = first->shared_name().value();
+  first.reset();
+  const SharedBuffer again = pool->take(5000);
+  EXPECT_EQ(again->shared_name()->offset, name.offset) << "it went round";
+  // Memory of elsewhere that was moved in does not stay, nor does a buffer without any.
+  SharedBuffer changed = pool->take(100);
+  *changed = Buffer(size_t{5000});
+  changed.reset();
+  SharedBuffer emptied = pool->take(100);
+  const Buffer stolen = std::move(*emptied);
+  emptied.reset();
+  EXPECT_EQ(pool->idle_bytes(), 0u);
+  EXPECT_TRUE(pool->take(5000)->shared_name().has_value());
+}
+
 TEST(BufferPoolTest, BuffersOutliveThePool) {
   auto pool = BufferPool::make(1 << 20);
   const SharedBuffer buffer = pool->take(1000);

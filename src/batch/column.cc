@@ -41,19 +41,54 @@ Packing default_packing(const TensorSpec& value) {
   return value.is_fixed() ? Packing::kDense : Packing::kList;
 }
 
+uint64_t held_bytes(const Column& column) {
+  uint64_t sum = column.values ? column.values->held_bytes() : 0;
+  for (const SharedBuffer& item : column.items) sum += item ? item->held_bytes() : 0;
+  return sum;
+}
+
 ColumnBuilder::ColumnBuilder(const ColumnSpec& spec, size_t samples, BufferPool& pool)
-    : spec_(spec), samples_(samples), pool_(pool) {
+    : ColumnBuilder(spec, samples, pool, nullptr) {}
+
+ColumnBuilder::ColumnBuilder(const ColumnSpec& spec, size_t samples, BufferPool& pool,
+                             std::atomic<uint64_t>* held)
+    : spec_(spec), samples_(samples), pool_(pool), held_(held) {
+  if (held == nullptr) {
+    own_held_ = std::make_unique<std::atomic<uint64_t>>(0);
+    held_ = own_held_.get();
+  }
   if (spec.many) {
     each_ = {spec.name, spec.value,
              spec.packing == Packing::kRagged ? Packing::kDense : Packing::kList};
     many_.resize(samples);
   } else if (spec.packing == Packing::kDense) {
     stride_ = spec.value.bytes();
-    dense_ = pool.take(stride_ * samples);
+    dense_ = take(stride_ * samples);
   } else {
     items_.resize(samples);
     shapes_.resize(samples);
   }
+}
+
+SharedBuffer ColumnBuilder::take(size_t bytes) {
+  SharedBuffer buffer = pool_.take(bytes);
+  count(buffer);
+  return buffer;
+}
+
+void ColumnBuilder::count(const SharedBuffer& buffer) {
+  held_->fetch_add(buffer->held_bytes(), std::memory_order_relaxed);
+}
+
+void ColumnBuilder::let_go(SharedBuffer& buffer) {
+  if (!buffer) return;
+  held_->fetch_sub(buffer->held_bytes(), std::memory_order_relaxed);
+  buffer.reset();
+}
+
+void ColumnBuilder::let_go_of_all() {
+  let_go(dense_);
+  for (SharedBuffer& item : items_) let_go(item);
 }
 
 Result<MutableBytes> ColumnBuilder::room(size_t i, std::span<const int64_t> shape) {
@@ -66,24 +101,34 @@ Result<MutableBytes> ColumnBuilder::room(size_t i, std::span<const int64_t> shap
                                spec_.value.text(), fmt::join(shape, ",")));
   if (spec_.packing == Packing::kDense) return dense_->span().subspan(i * stride_, stride_);
   shapes_[i].assign(shape.begin(), shape.end());
-  items_[i] = pool_.take(elements_of(shape) * size_of(spec_.value.dtype));
+  let_go(items_[i]);
+  items_[i] = take(elements_of(shape) * size_of(spec_.value.dtype));
   return items_[i]->span();
 }
 
 void ColumnBuilder::adopt(size_t i, SharedBuffer buffer) {
   shapes_[i] = {static_cast<int64_t>(buffer->size())};
+  let_go(items_[i]);
+  count(buffer);
   items_[i] = std::move(buffer);
 }
 
-ColumnBuilder& ColumnBuilder::values(size_t i, size_t count) {
-  many_[i] = std::make_unique<ColumnBuilder>(each_, count, pool_);
+ColumnBuilder& ColumnBuilder::values(size_t i, size_t n) {
+  if (many_[i]) many_[i]->let_go_of_all();
+  many_[i] = std::unique_ptr<ColumnBuilder>(new ColumnBuilder(each_, n, pool_, held_));
   return *many_[i];
 }
 
 Column ColumnBuilder::finish() {
-  if (spec_.many) return finish_many();
-  if (spec_.packing == Packing::kPadded) return finish_padded();
-  if (spec_.packing == Packing::kRagged) return finish_ragged();
+  Column out = pack();
+  if (own_held_) held_->store(0, std::memory_order_relaxed);
+  return out;
+}
+
+Column ColumnBuilder::pack() {
+  if (spec_.many) return pack_many();
+  if (spec_.packing == Packing::kPadded) return pack_padded();
+  if (spec_.packing == Packing::kRagged) return pack_ragged();
   Column out{.packing = spec_.packing, .dtype = spec_.value.dtype};
   if (spec_.packing == Packing::kList) {
     out.items = std::move(items_);
@@ -96,7 +141,7 @@ Column ColumnBuilder::finish() {
   return out;
 }
 
-Column ColumnBuilder::finish_padded() {
+Column ColumnBuilder::pack_padded() {
   Column out{
       .packing = Packing::kPadded, .dtype = spec_.value.dtype, .axes = spec_.value.shape.size()};
   const size_t item = size_of(spec_.value.dtype);
@@ -105,7 +150,7 @@ Column ColumnBuilder::finish_padded() {
   for (const auto& shape : shapes_)
     for (size_t a = 0; a < shape.size(); ++a) largest[a] = std::max(largest[a], shape[a]);
   const uint64_t stride = elements_of(largest) * item;
-  out.values = pool_.take(stride * samples_);
+  out.values = take(stride * samples_);
   std::memset(out.values->data(), 0, out.values->size());
   for (size_t i = 0; i < samples_; ++i) {
     if (items_[i] && items_[i]->size() > 0)
@@ -115,11 +160,12 @@ Column ColumnBuilder::finish_padded() {
   out.shape.push_back(static_cast<int64_t>(samples_));
   out.shape.insert(out.shape.end(), largest.begin(), largest.end());
   out.shapes = std::move(shapes_);
+  let_go_of_all();
   items_.clear();
   return out;
 }
 
-Column ColumnBuilder::finish_ragged() {
+Column ColumnBuilder::pack_ragged() {
   Column out{
       .packing = Packing::kRagged, .dtype = spec_.value.dtype, .axes = spec_.value.shape.size()};
   const size_t item = size_of(spec_.value.dtype);
@@ -128,7 +174,7 @@ Column ColumnBuilder::finish_ragged() {
     const uint64_t bytes = buffer ? buffer->size() : 0;
     out.offsets.push_back(out.offsets.back() + static_cast<int64_t>(bytes / item));
   }
-  out.values = pool_.take(static_cast<size_t>(out.offsets.back()) * item);
+  out.values = take(static_cast<size_t>(out.offsets.back()) * item);
   out.shape = {out.offsets.back()};
   for (size_t i = 0; i < samples_; ++i) {
     if (items_[i] && items_[i]->size() > 0)
@@ -136,11 +182,12 @@ Column ColumnBuilder::finish_ragged() {
                   items_[i]->data(), items_[i]->size());
   }
   out.shapes = std::move(shapes_);
+  let_go_of_all();
   items_.clear();
   return out;
 }
 
-Column ColumnBuilder::finish_many() {
+Column ColumnBuilder::pack_many() {
   Column out{.packing = spec_.packing,
              .dtype = spec_.value.dtype,
              .axes = spec_.value.shape.size(),
@@ -150,7 +197,7 @@ Column ColumnBuilder::finish_many() {
   for (const auto& builder : many_) {
     const auto count = static_cast<int64_t>(builder ? builder->samples_ : 0);
     out.first.push_back(out.first.back() + count);
-    if (builder) parts.push_back(builder->finish());
+    if (builder) parts.push_back(builder->pack());
   }
   many_.clear();
   if (spec_.packing == Packing::kRagged) {
@@ -165,8 +212,8 @@ Column ColumnBuilder::finish_many() {
 }
 
 // One buffer for the values of all samples.
-void ColumnBuilder::join_values(Column& out, std::vector<Column>& parts) const {
-  out.values = pool_.take(spec_.value.bytes() * static_cast<uint64_t>(out.first.back()));
+void ColumnBuilder::join_values(Column& out, std::vector<Column>& parts) {
+  out.values = take(spec_.value.bytes() * static_cast<uint64_t>(out.first.back()));
   size_t at = 0;
   for (const Column& part : parts) {
     if (part.values->size() > 0)

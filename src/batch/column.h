@@ -13,6 +13,8 @@
 // which are whose.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -61,22 +63,38 @@ class ColumnBuilder {
   // Of a list of bytes: sample i is all of this buffer, which nobody else writes.
   void adopt(size_t i, SharedBuffer buffer);
 
-  // Of a column of several values a sample: where the `count` values of sample i go, each a slot
+  // Of a column of several values a sample: where the `n` values of sample i go, each a slot
   // of the builder returned.  Asking again discards what was there.
-  ColumnBuilder& values(size_t i, size_t count);
+  ColumnBuilder& values(size_t i, size_t n);
+
+  // All memory of its buffers now (Buffer::held_bytes), those of every value of every sample.
+  // From any thread, while slots are filled and while finish() packs.  0 after finish(): the memory
+  // is then the column's.
+  uint64_t bytes() const { return held_->load(std::memory_order_relaxed); }
 
   // Packs what the slots hold.
   Column finish();
 
  private:
-  Column finish_padded();
-  Column finish_ragged();
-  Column finish_many();
-  void join_values(Column& out, std::vector<Column>& parts) const;
+  // Of the values of one sample: they count with those of all.
+  ColumnBuilder(const ColumnSpec& spec, size_t samples, BufferPool& pool,
+                std::atomic<uint64_t>* held);
+  // Buffers that come and go, counted.
+  SharedBuffer take(size_t bytes);
+  void count(const SharedBuffer& buffer);
+  void let_go(SharedBuffer& buffer);
+  void let_go_of_all();
+  Column pack();
+  Column pack_padded();
+  Column pack_ragged();
+  Column pack_many();
+  void join_values(Column& out, std::vector<Column>& parts);
 
   const ColumnSpec& spec_;
   const size_t samples_;
   BufferPool& pool_;
+  std::unique_ptr<std::atomic<uint64_t>> own_held_;  // not of the values of one sample
+  std::atomic<uint64_t>* held_;
   SharedBuffer dense_;
   uint64_t stride_ = 0;  // bytes of one dense slot
   std::vector<SharedBuffer> items_;
@@ -100,5 +118,8 @@ class ColumnSlot final : public Slot {
 
 // Dense where the shape is fixed, list where it is not: what a field gets unless asked.
 Packing default_packing(const TensorSpec& value);
+
+// All memory of its buffers (Buffer::held_bytes).
+uint64_t held_bytes(const Column& column);
 
 }  // namespace headrace
