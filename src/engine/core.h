@@ -70,8 +70,8 @@ class Engine::Core {
   void drop(const ChunkPtr& chunk) HEADRACE_REQUIRES(mu_);
 
   // Decoding (decode.cc).
-  void decode(const ChunkPtr& chunk, std::vector<Buffer>& warm);
-  Status decode_slot(Chunk& chunk, size_t i, uint64_t& bytes);
+  void decode(const ChunkPtr& chunk, std::vector<Buffer>& warm, SampleContext& context);
+  Status decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes);
   void decode_unit(const std::shared_ptr<SharedUnit>& unit);
   Status replace(const Errand& errand, size_t slot, const Status& why, bool& replaced);
   void slots_done(const std::shared_ptr<Flight>& flight, size_t n);

@@ -11,6 +11,7 @@ namespace headrace {
 
 void Engine::Core::compute_thread() {
   std::vector<Buffer> warm;  // what this thread reads late goes where its cache has room already
+  SampleContext context;
   while (true) {
     Job job;
     {
@@ -26,13 +27,14 @@ void Engine::Core::compute_thread() {
     if (job.unit)
       decode_unit(job.unit);
     else if (!job.chunk->is_late || read_late(job.chunk, warm))
-      decode(job.chunk, warm);
+      decode(job.chunk, warm, context);
     MutexLock lock(mu_);
     work_done();
   }
 }
 
-void Engine::Core::decode(const ChunkPtr& chunk, std::vector<Buffer>& warm) {
+void Engine::Core::decode(const ChunkPtr& chunk, std::vector<Buffer>& warm,
+                          SampleContext& context) {
   const Stopwatch watch;
   const Errand errand = chunk->errand;
   size_t done = 0;
@@ -40,7 +42,7 @@ void Engine::Core::decode(const ChunkPtr& chunk, std::vector<Buffer>& warm) {
   for (size_t i = 0; i < errand.count; ++i) {
     const size_t slot = errand.first + i;
     Status status = chunk->needs[i];
-    if (status.ok()) status = guard([&] { return decode_slot(*chunk, i, bytes); });
+    if (status.ok()) status = guard([&] { return decode_slot(*chunk, i, context, bytes); });
     bool replaced = false;
     if (!status.ok()) {
       status = explain(std::move(status), errand.flight->tasks()[slot]);
@@ -58,22 +60,24 @@ void Engine::Core::decode(const ChunkPtr& chunk, std::vector<Buffer>& warm) {
   if (done > 0) slots_done(errand.flight, done);
 }
 
-Status Engine::Core::decode_slot(Chunk& chunk, size_t i, uint64_t& bytes) {
+Status Engine::Core::decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes) {
   const size_t slot = chunk.errand.first + i;
   Flight& flight = *chunk.errand.flight;
   const Task& task = flight.tasks()[slot];
   const SourceWork& source = sources_[task.source];
+  context.begin(draws_of(task), task.epoch, task.sample, task.source, chunk.gather.key(i));
   for (size_t c = 0; c < columns_.size(); ++c) {
     const ColumnWork& work = columns_[c];
     const ValueWork value{*source.decoders[c], work.spec, source.fields[c]};
     if (work.is_key) {
       ColumnSlot out(flight.column(c), slot);
-      if (Status s = value.decoder.run(as_bytes(chunk.gather.key(i)), draws_of(task), out); !s.ok())
+      const Bytes key = as_bytes(chunk.gather.key(i));
+      if (Status s = value.decoder.run({&key, 1}, context, out); !s.ok())
         return s.with(fmt::format("field '{}'", work.spec.name));
       continue;
     }
-    HEADRACE_TRY(decode_values(value, *source.source, chunk.gather, i, c, draws_of(task),
-                               flight.column(c), slot, bytes));
+    HEADRACE_TRY(decode_values(value, *source.source, chunk.gather, i, c, context, flight.column(c),
+                               slot, bytes));
   }
   return {};
 }

@@ -118,11 +118,11 @@ class TestSource final : public Source {
   uint64_t size() const override { return samples_; }
   const Blocks& blocks() const override { return blocks_; }
   Hash128 fingerprint() const override { return {}; }
-  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key, bool want_key,
-               Request& out) const override {
+  Status needs(const SampleAsk& ask, Request& out) const override {
+    const uint64_t sample = ask.sample;
     const auto file = static_cast<uint32_t>(sample / kPerFile);
     const uint64_t at = sample % kPerFile * kSample;
-    for (size_t f = 0; f < fields.size(); ++f) {
+    for (size_t f = 0; f < ask.fields.size(); ++f) {
       if (opening_ == 0) {
         out.units.push_back({file, 0, at, kSample, kSample});
         out.pieces.push_back({static_cast<uint32_t>(out.units.size() - 1), 0, kSample});
@@ -136,7 +136,7 @@ class TestSource final : public Source {
       }
       out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
     }
-    if (want_key) out.key = key(sample);
+    if (ask.want_key) out.key = key(sample);
     return {};
   }
   bool run_of(uint64_t sample, Unit& run) const override {
@@ -181,7 +181,8 @@ class TestDecoder final : public Decoder {
  public:
   explicit TestDecoder(std::set<int> bad = {}) : bad_(std::move(bad)) {}
   const TensorSpec& output() const override { return spec_; }
-  Status run(Bytes value, Key, Slot& out) const override {
+  Status run(std::span<const Bytes> inputs, SampleContext&, Slot& out) const override {
+    const Bytes value = inputs[0];
     if (bad_.count(std::to_integer<int>(value[0])) > 0) return corrupt("damaged").at(3);
     const int64_t n = static_cast<int64_t>(value.size());
     HEADRACE_ASSIGN(const MutableBytes room, out.room({&n, 1}));
@@ -452,8 +453,8 @@ class SharedStart final : public Source {
   uint64_t size() const override { return 2; }
   const Blocks& blocks() const override { return blocks_; }
   Hash128 fingerprint() const override { return {}; }
-  Status needs(uint64_t sample, std::span<const uint32_t>, Key, bool, Request& out) const override {
-    out.units.push_back({0, 0, 5 + 10 * sample, 5, 5});
+  Status needs(const SampleAsk& ask, Request& out) const override {
+    out.units.push_back({0, 0, 5 + 10 * ask.sample, 5, 5});
     out.pieces.push_back({0, 0, 5});
     out.first_piece.push_back(1);
     return {};
@@ -474,10 +475,11 @@ class SharedStart final : public Source {
 
 TEST(UnitCacheTest, RunsThatBeginAtOnePlaceAreTwo) {
   const SharedStart source;
+  const std::vector<uint32_t> fields = {0};
   Gather gather;
   UnitCache units;
   for (const uint64_t sample : {uint64_t{0}, uint64_t{1}})
-    ASSERT_TRUE(gather.add(source, sample, std::vector<uint32_t>{0}, Key(0), false).ok());
+    ASSERT_TRUE(gather.add(source, {.sample = sample, .fields = fields}).ok());
   gather.plan_reads({.runs = true}, &units);
   read_now(gather, units);
   EXPECT_EQ(as_text(gather.value(0, 0).value()), "56789");

@@ -73,8 +73,11 @@ void Engine::Core::ask_index(Chunk& chunk) {
   for (size_t i = 0; i < errand.count; ++i) {
     const Task& task = errand.flight->tasks()[errand.first + i];
     const SourceWork& work = sources_[task.source];
-    chunk.needs.push_back(
-        chunk.gather.add(*work.source, task.sample, work.fields, draws_of(task), wants_key_));
+    chunk.needs.push_back(chunk.gather.add(*work.source, {.sample = task.sample,
+                                                          .epoch = task.epoch,
+                                                          .fields = work.fields,
+                                                          .draws = draws_of(task),
+                                                          .want_key = wants_key_}));
   }
 }
 

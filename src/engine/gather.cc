@@ -37,16 +37,15 @@ Gather::Entry& Gather::next_entry() {
   return requests_.back();
 }
 
-Status Gather::add(const Source& source, uint64_t sample, std::span<const uint32_t> fields,
-                   Key draws, bool want_key) {
+Status Gather::add(const Source& source, const SampleAsk& ask) {
   Entry& entry = next_entry();
   entry.source = &source;
-  entry.sample = sample;
-  entry.fields.assign(fields.begin(), fields.end());
-  entry.draws = draws;
+  entry.fields.assign(ask.fields.begin(), ask.fields.end());
+  entry.ask = ask;
+  entry.ask.fields = {};
   entry.request.clear();
   entry.places.clear();
-  return source.needs(sample, fields, draws, want_key, entry.request);
+  return source.needs(ask, entry.request);
 }
 
 uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units) {
@@ -59,7 +58,7 @@ uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units)
 // Finds the unit in the run of its block; false when it does not lie there.
 bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place) {
   Unit run;
-  if (unit.stored_bytes == kWholeFile || !entry.source->run_of(entry.sample, run)) return false;
+  if (unit.stored_bytes == kWholeFile || !entry.source->run_of(entry.ask.sample, run)) return false;
   const bool inside = run.file == unit.file && unit.offset >= run.offset &&
                       unit.offset - run.offset + unit.stored_bytes <= run.stored_bytes;
   if (!inside) return false;
@@ -217,7 +216,10 @@ Status Gather::assemble(size_t i, size_t field, ValueRoom& into) {
     HEADRACE_ASSIGN(const Bytes bytes, alone ? opened(entry, piece) : piece_bytes(entry, piece));
     pieces_.push_back({bytes, alone ? &r.units[piece.unit] : nullptr});
   }
-  return entry.source->assemble(entry.sample, entry.fields[field], entry.draws, pieces_, into);
+  SampleAsk ask = entry.ask;
+  ask.fields = entry.fields;
+  const AssembleOutput output{entry.fields[field], pieces_, &into};
+  return entry.source->assemble(ask, {&output, 1});
 }
 
 Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {

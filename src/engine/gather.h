@@ -51,8 +51,7 @@ class Gather {
   void clear();
 
   // Adds a sample.  Fails when the index has none of it or cannot be read.
-  Status add(const Source& source, uint64_t sample, std::span<const uint32_t> fields, Key draws,
-             bool want_key);
+  Status add(const Source& source, const SampleAsk& ask);
 
   // After the last add(): merges what may be merged.  Units that open as a whole are taken
   // from `units` instead, where there is one.
@@ -99,9 +98,8 @@ class Gather {
   };
   struct Entry {
     const Source* source = nullptr;
-    uint64_t sample = 0;
-    std::vector<uint32_t> fields;  // wanted, and the draws they were asked with: for assemble()
-    Key draws = Key(0);
+    SampleAsk ask;                 // as it was asked: for assemble()
+    std::vector<uint32_t> fields;  // those of `ask`
     Request request;
     std::vector<Place> places;  // of each unit of the request
   };

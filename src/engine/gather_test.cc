@@ -46,7 +46,7 @@ class GatherTest : public ::testing::Test {
   void read(std::initializer_list<uint64_t> samples, bool with_pool) {
     gather_.clear();
     for (const uint64_t sample : samples)
-      ASSERT_TRUE(gather_.add(*source_, sample, fields_, Key(0), false).ok());
+      ASSERT_TRUE(gather_.add(*source_, {.sample = sample, .fields = fields_}).ok());
     gather_.plan_reads({.pool = with_pool ? pool_.get() : nullptr}, &units_);
     read_now(gather_, units_);
   }
@@ -95,7 +95,7 @@ TEST_F(GatherTest, without_a_pool_nothing_is_handed_over) {
 TEST_F(GatherTest, what_a_store_holds_is_not_read) {
   const auto held = three_values(true);
   for (const uint64_t sample : {1u, 2u})
-    ASSERT_TRUE(gather_.add(*held, sample, fields_, Key(0), false).ok());
+    ASSERT_TRUE(gather_.add(*held, {.sample = sample, .fields = fields_}).ok());
   gather_.plan_reads({}, &units_);
   EXPECT_EQ(gather_.ranges_to_read(), 0u);
   EXPECT_EQ(gather_.bytes_to_read(0), 0u);
@@ -105,14 +105,14 @@ TEST_F(GatherTest, what_a_store_holds_is_not_read) {
 
   // What becomes the user's gets memory of its own.
   gather_.clear();
-  ASSERT_TRUE(gather_.add(*held, 1, fields_, Key(0), false).ok());
+  ASSERT_TRUE(gather_.add(*held, {.sample = 1, .fields = fields_}).ok());
   gather_.plan_reads({.pool = pool_.get()}, &units_);
   EXPECT_EQ(gather_.ranges_to_read(), 1u);
 }
 
 TEST_F(GatherTest, memory_is_lent_to_what_is_read_and_taken_back) {
-  ASSERT_TRUE(gather_.add(*source_, 0, fields_, Key(0), false).ok());
-  ASSERT_TRUE(gather_.add(*source_, 2, fields_, Key(0), false).ok());
+  ASSERT_TRUE(gather_.add(*source_, {.sample = 0, .fields = fields_}).ok());
+  ASSERT_TRUE(gather_.add(*source_, {.sample = 2, .fields = fields_}).ok());
   gather_.plan_reads({}, &units_);
   ASSERT_EQ(gather_.ranges().size(), 2u);
   std::vector<Buffer> warm(1);

@@ -25,11 +25,6 @@ Box around(const Box& a, const Box& b) {
           std::max(a.y + a.height, b.y + b.height) - y};
 }
 
-SharedPicture& this_threads_picture() {
-  static thread_local SharedPicture picture;
-  return picture;
-}
-
 // The i-th part of a slot that holds several results.
 class PartOfSlot final : public Slot {
  public:
@@ -48,20 +43,21 @@ class ImageDecoder final : public Decoder {
   explicit ImageDecoder(Program program) : program_(std::move(program)) {}
   const TensorSpec& output() const override { return program_.output; }
 
-  Status run(Bytes value, Key draws, Slot& out) const override {
-    if (program_.views > 1) return run_views(value, draws, out);
-    const Key own = draws.with(program_.draw_group);
+  Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
+    const Bytes value = inputs[0];
+    if (program_.views > 1) return run_views(value, context, out);
+    const Key own = context.draws().with(program_.draw_group);
     ImageRun run(program_, own, out);
     if (program_.share != 0) {
-      HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, draws));
+      HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, context));
       HEADRACE_TRY(run.take(*picture));
     } else {
       HEADRACE_TRY(decode(value, run));
     }
     HEADRACE_TRY(run.finish());
     if (program_.joint == Joint::kLeads)
-      this_threads_geometry() = {own, run.source(), run.result(), run.map()};
-    return program_.joint == Joint::kFollows ? check_joint(own, run.source()) : Status();
+      context.part<AppliedGeometry>() = {own, run.source(), run.result(), run.map(), true};
+    return program_.joint == Joint::kFollows ? check_joint(context, own, run.source()) : Status();
   }
   uint64_t damaged() const override { return damaged_; }
 
@@ -85,8 +81,9 @@ class ImageDecoder final : public Decoder {
   }
 
   // The picture, as far as the views need it, or whole where other fields take from it too.
-  Result<const SharedPicture*> decoded(Bytes value, Key draws) const {
-    SharedPicture& picture = this_threads_picture();
+  Result<const SharedPicture*> decoded(Bytes value, SampleContext& context) const {
+    auto& picture = context.part<SharedPicture>();
+    const Key draws = context.draws();
     const SharedPicture::Name name{program_.share,        draws,         value.data(),
                                    value.size(),          program_.mode, program_.limits.strict,
                                    program_.limits.orient};
@@ -106,27 +103,17 @@ class ImageDecoder final : public Decoder {
     return all;
   }
 
-  Status run_views(Bytes value, Key draws, Slot& out) const {
-    HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, draws));
+  Status run_views(Bytes value, SampleContext& context, Slot& out) const {
+    HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, context));
     HEADRACE_ASSIGN(const MutableBytes all, out.room(program_.output.shape));
     if (all.size() < program_.output.bytes()) return internal("the slot is smaller than its shape");
     for (int v = 0; v < program_.views; ++v) {
       PartOfSlot part(all, program_.value.bytes(), v);
-      ImageRun run(program_, view_key(draws, v), part);
+      ImageRun run(program_, view_key(context.draws(), v), part);
       HEADRACE_TRY(run.take(*picture));
       HEADRACE_TRY(run.finish());
     }
     return {};
-  }
-
-  // The draws of a joint mean the same for pictures of one size alone.
-  static Status check_joint(Key own, Size size) {
-    HEADRACE_ASSIGN(const AppliedGeometry* geometry, find_geometry(own));
-    if (geometry->source == size) return {};
-    return corrupt("the picture is " + std::to_string(size.width) + "x" +
-                   std::to_string(size.height) + ", the one it is joined with " +
-                   std::to_string(geometry->source.width) + "x" +
-                   std::to_string(geometry->source.height));
   }
 
   const Program program_;
