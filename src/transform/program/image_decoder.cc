@@ -11,6 +11,7 @@
 #include "base/npy.h"
 #include "codec/raw_picture.h"
 #include "transform/program/applied_geometry.h"
+#include "transform/program/deferred_decoder.h"
 #include "transform/program/image_run.h"
 
 namespace headrace {
@@ -157,7 +158,7 @@ Result<PixelMode> mode_named(const std::string& name) {
   return invalid("no mode '" + name + "'; there are RGB, L, RGBA, P");
 }
 
-Status read_options(Params options, Program& program) {
+Status read_options(Params options, Program& program, bool& defer) {
   const std::string mode = options.take_text("mode", "RGB");
   program.fast = options.take_flag("fast", false);
   program.limits.strict = options.take_flag("strict", true);
@@ -168,6 +169,7 @@ Status read_options(Params options, Program& program) {
   const double views = options.take_number("views", 1);
   const double max_pixels =
       options.take_number("max_pixels", static_cast<double>(program.limits.max_pixels));
+  defer = options.take_flag("defer", false);
   HEADRACE_TRY(options.done());
   HEADRACE_ASSIGN(program.mode, mode_named(mode));
   if (layout != "HWC" && layout != "CHW")
@@ -203,7 +205,8 @@ Status resolve_raw(const FieldSpec& spec, Program& program, Size& size) {
 
 Result<std::unique_ptr<Decoder>> make_image_decoder(const FieldSpec& spec) {
   Program program;
-  HEADRACE_TRY(read_options(spec.options, program));
+  bool defer = false;
+  HEADRACE_TRY(read_options(spec.options, program, defer));
   program.draw_group = spec.draw_group.value_or(Key(0).with(spec.name).value());
   Size size{static_cast<int>(kVaries), static_cast<int>(kVaries)};
   HEADRACE_TRY(resolve_raw(spec, program, size));
@@ -217,6 +220,7 @@ Result<std::unique_ptr<Decoder>> make_image_decoder(const FieldSpec& spec) {
   program.share = spec.share;
   program.value = {program.store.dtype, program.store.shape(size, channels_of(program.mode))};
   program.output = program.value;
+  if (defer) return make_deferred_decoder(std::move(program));
   if (program.views > 1) {
     if (spec.joint != Joint::kNone) return invalid("views and hr.joint do not go together");
     if (!program.value.is_fixed())
