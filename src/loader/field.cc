@@ -210,6 +210,15 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
   }
   work.spec.value = work.decoder->output();
   HEADRACE_ASSIGN(work.spec.packing, choose_packing(request, *work.decoder));
+  if (request.pad && work.spec.packing == Packing::kPadded) {
+    auto pad = pad_value(*request.pad, work.spec.value.dtype);
+    if (!pad.ok()) {
+      const std::string why(pad.status().message());
+      return invalid(fmt::format("field '{}': {}; give another value, or a cast before .padded()",
+                                 request.output, why));
+    }
+    work.spec.pad = pad.value();
+  }
   return work;
 }
 
