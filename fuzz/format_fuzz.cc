@@ -36,9 +36,10 @@ void read_sample(const Source& source, uint64_t sample, bool runs) {
   for (uint32_t f = 0; f < fields.size(); ++f) fields[f] = f;
   Gather gather;
   UnitCache units;
-  if (!gather.add(source, sample, fields, Key(0), true).ok()) return;
+  const SampleAsk ask{.sample = sample, .fields = fields, .want_key = true};
+  if (!gather.add(source, ask).ok()) return;
   Request request;
-  if (!source.needs(sample, fields, Key(0), true, request).ok()) return;
+  if (!source.needs(ask, request).ok()) return;
   uint64_t bytes = 0;
   for (const Piece& piece : request.pieces)
     bytes +=

@@ -99,7 +99,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<std::byte> value = data[2] % 2 == 0
                                            ? std::vector<std::byte>(rest.begin(), rest.end())
                                            : edited(data[2] / 2, rest);
-  const Status status = decoder.run(value, Key(data[1]), room);
+  SampleContext context;
+  context.begin(Key(data[1]), 0, 0, 0, {});
+  const Bytes input = value;
+  const Status status = decoder.run({&input, 1}, context, room);
   if (!status.ok() && status.place().offset > static_cast<int64_t>(value.size())) __builtin_trap();
   return 0;
 }

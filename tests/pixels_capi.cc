@@ -182,5 +182,8 @@ EXPORT void hr_free(void* decoder) {
 EXPORT int hr_run(void* decoder, const std::byte* data, size_t n, uint64_t seed, int64_t* shape,
                   std::byte* out, size_t out_bytes) {
   BufferSlot slot({out, out_bytes}, shape);
-  return report(static_cast<Decoder*>(decoder)->run({data, n}, Key(seed), slot));
+  SampleContext context;
+  context.begin(Key(seed), 0, 0, 0, {});
+  const Bytes value{data, n};
+  return report(static_cast<Decoder*>(decoder)->run({&value, 1}, context, slot));
 }

@@ -157,6 +157,23 @@ def test_points_follow_and_are_never_dropped(shard: pathlib.Path) -> None:
     assert inside > 3
 
 
+def test_a_function_may_ask_for_another_sample_between_the_fields_of_a_joint(shard: pathlib.Path) -> None:
+    def fields(function: Any) -> dict[str, hr.Field]:
+        return hr.joint(image=crop(hr.image("jpg")).map(function), boxes=hr.boxes("many.json"))
+
+    plain = hr.open(shard, fields(lambda v: v))
+    other = hr.open(shard, hr.joint(image=crop(hr.image("jpg")), boxes=hr.boxes("many.json"), mask=crop(hr.mask("seg.jpg"))))
+
+    def asks(v: Any) -> Any:
+        assert other[1]["mask"] is not None
+        return v
+
+    nested = hr.open(shard, fields(asks))
+    for i in range(SAMPLES):
+        assert np.array_equal(nested[i]["image"], plain[i]["image"])
+        assert np.array_equal(nested[i]["boxes"], plain[i]["boxes"])
+
+
 def test_boxes_are_clipped_and_filtered(shard: pathlib.Path) -> None:
     def run(**options: Any) -> list[np.ndarray]:
         fields = hr.joint(

@@ -291,6 +291,57 @@ def test_padded_bytes_are_u8_with_lengths(data: Data, output: str) -> None:
     assert np.asarray(values[3])[: int(lengths[3])].tobytes() == data.samples[3].jpeg
 
 
+@pytest.mark.parametrize("pad", [0, -100, -1, np.int64(7), 3.0])
+@pytest.mark.parametrize("dtype", ["int16", "int64", "float16", "float32", "float64"])
+def test_padding_is_the_number_asked_for_as_torch_pads(data: Data, dtype: str, pad: Any) -> None:
+    def steps(v: int) -> np.ndarray:
+        return np.arange(1, v + 2).astype(dtype)
+
+    values, sizes = first(data.tar, {"x": hr.scalar("cls").map(steps).padded(value=pad)}, batch=COUNT)["x"]
+    rows = [torch.from_numpy(steps(s.label)) for s in data.samples]
+    want = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=float(pad))
+    assert values.dtype == want.dtype and torch.equal(values, want)
+    assert sizes.flatten().tolist() == [len(r) for r in rows] and len({len(r) for r in rows}) > 1
+
+
+def test_padding_may_be_nan_or_unsigned_and_large(data: Data) -> None:
+    def steps(v: int) -> np.ndarray:
+        return np.arange(v + 1, dtype=np.uint64)
+
+    field = hr.scalar("cls").map(steps)
+    values, sizes = first(data.tar, {"x": field.padded(value=2**64 - 1)}, batch=COUNT, output="numpy")["x"]
+    assert all((v[int(n[0]) :] == 2**64 - 1).all() for v, n in zip(values, sizes))
+    image = hr.image("jpg").cast("bf16").layout("NHWC").padded(value=float("nan"))
+    values, sizes = first(data.tar, {"x": image}, output="numpy")["x"]
+    for value, (h, w, _) in zip(values.astype(np.float32), sizes):
+        assert np.isnan(value[h:]).all() and np.isnan(value[:, w:]).all() and not np.isnan(value[:h, :w]).any()
+
+
+@pytest.mark.parametrize(
+    ("field", "pad", "says"),
+    [
+        (hr.bytes("jpg"), -1, r"field 'x': the padding is -1 and the values are u8, which holds 0 to 255; .*cast"),
+        (hr.image("jpg"), 0.5, "the padding is 0.5 and the values are u8"),
+        (hr.image("jpg").cast("f16"), 70000, "the padding is 70000 and the values are f16, which does not hold it"),
+        (hr.bytes("jpg"), 2**70, "64 bits"),
+    ],
+)
+def test_padding_that_the_type_cannot_hold_is_refused(data: Data, field: hr.Field, pad: Any, says: str) -> None:
+    with pytest.raises(hr.UsageError, match=says):
+        hr.Loader(data.tar, 4, {"x": field.padded(value=pad)})
+
+
+@pytest.mark.parametrize("pad", ["0", None, True, [1]])
+def test_padding_is_a_number(pad: Any) -> None:
+    with pytest.raises(hr.UsageError, match=r"padded\(value=.*the padding is a number"):
+        hr.bytes("jpg").padded(value=pad)
+
+
+def test_a_padded_field_says_what_it_is_padded_with() -> None:
+    assert repr(hr.bytes("jpg").padded()) == "hr.bytes('jpg').padded()"
+    assert repr(hr.bytes("jpg").padded(value=9)) == "hr.bytes('jpg').padded(value=9)"
+
+
 @pytest.mark.parametrize("output", ["torch", "numpy", "jax"])
 def test_ragged_text_is_its_utf8(data: Data, output: str) -> None:
     values, begins, _ = first(data.tar, {"t": hr.text("txt").ragged()}, output=output)["t"]

@@ -38,7 +38,7 @@ Result<std::vector<Extent>> extents_of(const Source& source, const std::string& 
   std::vector<Extent> out;
   Request request;
   for (uint64_t s = 0; s < source.size(); ++s) {
-    HEADRACE_TRY(source.needs(s, fields, Key(0), false, request));
+    HEADRACE_TRY(source.needs({.sample = s, .fields = fields}, request));
     for (const Unit& unit : request.units) {
       if (unit.encoding != 0 || unit.stored_bytes == kWholeFile)
         return unsupported("values of this format are no plain extents");

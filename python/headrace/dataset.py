@@ -151,6 +151,8 @@ def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> lis
             "packing": field.packing,
             "many": field.many,
         }
+        if field.packing == "padded":
+            spec["pad"] = field.pad_value
         if field.joint:
             spec.update(joint=field.joint, leads=field.leads)
         if field.functions:

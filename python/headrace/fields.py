@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import numbers
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -66,6 +67,7 @@ class Field:
         self.options = options
         self.steps: list[tuple[str, dict[str, Any]]] = []
         self.packing: str | None = None
+        self.pad_value: int | float = 0  # what padded values are filled up with
         self.many = False  # any number of values a sample
         self.joint = ""  # the group whose draws it shares
         self.leads = False  # the picture that the group follows
@@ -76,7 +78,8 @@ class Field:
         chain = "".join(f".{name}({', '.join(f'{k}={v!r}' for k, v in args.items())})" for name, args in self.steps)
         name = repr(self.field) if self.field else ""  # a key has none
         many = ", many=True" if self.many else ""
-        return f"hr.{self.what}({name}{many}){chain}" + (f".{self.packing}()" if self.packing else "")
+        pad = f"value={self.pad_value!r}" if self.packing == "padded" and self.pad_value != 0 else ""
+        return f"hr.{self.what}({name}{many}){chain}" + (f".{self.packing}({pad})" if self.packing else "")
 
     def _with(self: Self, **changes: Any) -> Self:
         other = copy.copy(self)
@@ -108,9 +111,14 @@ class Field:
         """A batch holds a list, one value a sample: any shapes. With ``many``: a list of lists."""
         return self._with(packing="list")
 
-    def padded(self: Self) -> Self:
-        """A batch holds (values filled up with zeros to the largest, true sizes). Not with ``many``."""
-        return self._with(packing="padded")
+    def padded(self: Self, value: float = 0) -> Self:
+        """A batch holds (values filled up with ``value`` to the largest, true sizes). Not with ``many``.
+
+        ``value`` must be a number of the field's type: ``hr.tokens("ids").cast("i64").padded(value=-100)``. One that the
+        type cannot hold is a ``UsageError``; ``float("nan")`` goes with floating point."""
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):  # NumPy's numbers are such, too
+            raise UsageError(f"field '{self.field}': padded(value={value!r}): the padding is a number")
+        return self._with(packing="padded", pad_value=int(value) if isinstance(value, numbers.Integral) else float(value))
 
     def ragged(self: Self) -> Self:
         """A batch holds (all values one after the other, where each begins, true sizes).

@@ -114,7 +114,8 @@ std::pair<double, double> read_cost(const SourceHandle& handle, uint64_t samples
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < samples; ++i) {
     const uint64_t sample = samples < 2 ? 0 : i * (source.size() - 1) / (samples - 1);
-    check(source.needs(sample, fields, Key(i).with("cost"), false, request));
+    check(
+        source.needs({.sample = sample, .fields = fields, .draws = Key(i).with("cost")}, request));
     for (const Unit& unit : request.units) {
       ++units;
       bytes += unit.stored_bytes != kWholeFile

@@ -50,6 +50,18 @@ Params params(nb::handle options, const std::string& where) {
   return Params(std::move(values));
 }
 
+PadNumber pad_number(nb::handle value, const std::string& where) {
+  if (PyFloat_Check(value.ptr())) return nb::cast<double>(value);
+  const nb::object whole = nb::steal(PyNumber_Index(value.ptr()));
+  if (!whole.is_valid()) throw nb::python_error();
+  int64_t number = 0;
+  if (nb::try_cast<int64_t>(whole, number)) return number;
+  uint64_t large = 0;
+  if (nb::try_cast<uint64_t>(whole, large)) return large;
+  check(invalid(where + ": padded(value=…) takes a number of at most 64 bits"));
+  return {};
+}
+
 std::optional<Packing> packing(nb::handle value) {
   if (value.is_none()) return {};
   const auto name = nb::cast<std::string>(value);
@@ -79,6 +91,7 @@ FieldRequest field_request(nb::handle spec) {
     out.leads = nb::cast<bool>(d["leads"]);
   }
   out.packing = packing(d["packing"]);
+  if (d.contains("pad")) out.pad = pad_number(d["pad"], where);
   if (d.contains("many")) out.many = nb::cast<bool>(d["many"]);
   if (d.contains("map")) out.then = then_map(out.output, out.what, d["map"]);
   return out;

@@ -62,9 +62,11 @@ class MapDecoder final : public Decoder {
   const TensorSpec& output() const override { return output_; }
   uint64_t damaged() const override { return inner_->damaged(); }
 
-  Status run(Bytes value, Key draws, Slot& out) const override {
+  size_t inputs() const override { return inner_->inputs(); }
+
+  Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
     OwnSlot in(inner_->output().dtype);
-    HEADRACE_TRY(inner_->run(value, draws, in));
+    HEADRACE_TRY(inner_->run(inputs, context, in));
     const Stopwatch waiting;
     nb::gil_scoped_acquire gil;
     cost_.gil_ns += waiting.ns();

@@ -12,6 +12,7 @@
 #include "array/flat_values.h"
 #include "array/lonely.h"
 #include "array/member_sum.h"
+#include "array/shared_chunks.h"
 #include "array/stretches.h"
 #include "array/unpack.h"
 #include "index/part.h"
@@ -49,18 +50,17 @@ class ArraySource final : public Source {
   const Blocks& blocks() const override { return blocks_; }
   Hash128 fingerprint() const override { return fingerprint_; }
 
-  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
-               Request& out) const override {
+  Status needs(const SampleAsk& ask, Request& out) const override {
     out.clear();
-    if (sample >= size()) return invalid(fmt::format("sample {} of {}", sample, size()));
-    if (want_key) out.key = key(sample);
-    for (const uint32_t f : fields) {
+    if (ask.sample >= size()) return invalid(fmt::format("sample {} of {}", ask.sample, size()));
+    if (ask.want_key) out.key = key(ask.sample);
+    for (const uint32_t f : ask.fields) {
       if (f >= d_.fields.size()) return internal("no such field");
       if (lead_of(d_.fields[f]).values) {
-        HEADRACE_TRY(add_values(sample, d_.fields[f], out));
+        HEADRACE_TRY(add_values(ask.sample, d_.fields[f], out));
         continue;
       }
-      boxes_of(sample, d_.fields[f], draws, [&](const ArrayBox& box) {
+      boxes_of(ask, d_.fields[f], [&](const ArrayBox& box) {
         if (box.is_missing) return;
         Unit unit = unit_of(box);
         unit.unshared = unit.encoding != 0 && is_unshared_[d_.fields[f].variables[box.variable]];
@@ -77,58 +77,23 @@ class ArraySource final : public Source {
     return !like.values || (like.big_endian && size_of(like.dtype) > 1);
   }
 
-  Status assemble(uint64_t sample, uint32_t f, Key draws, std::span<const PieceBytes> pieces,
-                  ValueRoom& value) const override {
-    const ArrayField& field = d_.fields[f];
-    const int64_t at = position(sample / tile_count());
-    const Array& like = array_at(d_, field.variables[0], at);
-    const size_t item = size_of(like.dtype);
-    if (like.values) {
-      const Bytes stored = pieces[0].bytes;
-      HEADRACE_ASSIGN(const MutableBytes out, value.room(stored.size()));
-      std::copy(stored.begin(), stored.end(), out.begin());
-      swap_bytes(out, item);
-      return {};
-    }
-    const Extents shape = region_shape(d_, field);
-    const size_t one = static_cast<size_t>(elements_in(shape)) * item;
-    const size_t count = field.variables.size();
-    if (field.kind != Kind::kArray) {
-      scratch(0).resize(one * count);
-      HEADRACE_TRY(
-          gather_boxes(sample, field, draws, pieces, shape, scratch(0).span(), NextUse::kRead));
-      const Bytes text = end_text(like.text_end, scratch(0).bytes());
-      HEADRACE_ASSIGN(const MutableBytes out, value.room(text.size()));
-      std::copy(text.begin(), text.end(), out.begin());
-      return {};
-    }
-    const bool unpack = unpacks_[f];
-    const size_t made = unpack ? one / item * size_of(unpacked_dtype(like.dtype)) : one;
-    HEADRACE_ASSIGN(const MutableBytes out, value.room(made * count));
-    MutableBytes raw = out;
-    if (unpack) {
-      scratch(0).resize(one * count);
-      raw = scratch(0).span();
-    }
-    const bool rests = value.is_last() && lies_ready_[f];
-    HEADRACE_TRY(gather_boxes(sample, field, draws, pieces, shape, raw,
-                              rests ? NextUse::kRest : NextUse::kRead));
-    if (lies_ready_[f]) return {};
-    // Each variable, and each file of it, has its own byte order and its own scale.
-    for (size_t v = 0; v < count; ++v) {
-      const MutableBytes mine = raw.subspan(v * one, one);
-      stretches_of(field, v, at, shape, [&](const Stretch& stretch) {
-        turn_stretch(stretch, mine);
-        if (unpack) unpack_stretch(stretch, mine, out.subspan(v * made, made));
-      });
-    }
-    return {};
+  Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
+    thread_local SharedChunks chunks;
+    chunks.begin(outputs);
+    if (!chunks.empty())
+      for (const AssembleOutput& output : outputs) want_boxes(ask, output, chunks);
+    Status status;
+    for (const AssembleOutput& output : outputs)
+      if (status = assemble_one(ask, output, chunks); !status.ok()) break;
+    chunks.end();
+    return status;
   }
 
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     if (unit.encoding == 0 || unit.encoding > chains_.size())
       return internal("no such chain of filters");
     const Chain& chain = chains_[unit.encoding - 1];
+    count_opening();
     HEADRACE_TRY(undo_filters(chain.filters, chain.skipped, stored, unit.decoded_bytes, decoded));
     const auto summed = summed_.find({unit.file, unit.offset});
     return summed == summed_.end() ? Status() : check_sum(*summed->second, decoded.bytes());
@@ -201,16 +166,80 @@ class ArraySource final : public Source {
     return buffers[which];
   }
 
+  // One value.
+  Status assemble_one(const SampleAsk& ask, const AssembleOutput& output,
+                      SharedChunks& chunks) const {
+    const uint32_t f = output.field;
+    const std::span<const PieceBytes> pieces = output.pieces;
+    ValueRoom& value = *output.value;
+    const ArrayField& field = d_.fields[f];
+    const int64_t at = position(ask.sample / tile_count());
+    const Array& like = array_at(d_, field.variables[0], at);
+    const size_t item = size_of(like.dtype);
+    if (like.values) {
+      const Bytes stored = pieces[0].bytes;
+      HEADRACE_ASSIGN(const MutableBytes out, value.room(stored.size()));
+      std::copy(stored.begin(), stored.end(), out.begin());
+      swap_bytes(out, item);
+      return {};
+    }
+    const Extents shape = region_shape(d_, field);
+    const size_t one = static_cast<size_t>(elements_in(shape)) * item;
+    const size_t count = field.variables.size();
+    if (field.kind != Kind::kArray) {
+      scratch(0).resize(one * count);
+      HEADRACE_TRY(
+          gather_boxes(ask, field, pieces, shape, scratch(0).span(), NextUse::kRead, chunks));
+      const Bytes text = end_text(like.text_end, scratch(0).bytes());
+      HEADRACE_ASSIGN(const MutableBytes out, value.room(text.size()));
+      std::copy(text.begin(), text.end(), out.begin());
+      return {};
+    }
+    const bool unpack = unpacks_[f];
+    const size_t made = unpack ? one / item * size_of(unpacked_dtype(like.dtype)) : one;
+    HEADRACE_ASSIGN(const MutableBytes out, value.room(made * count));
+    MutableBytes raw = out;
+    if (unpack) {
+      scratch(0).resize(one * count);
+      raw = scratch(0).span();
+    }
+    const bool rests = value.is_last() && lies_ready_[f];
+    HEADRACE_TRY(gather_boxes(ask, field, pieces, shape, raw,
+                              rests ? NextUse::kRest : NextUse::kRead, chunks));
+    if (lies_ready_[f]) return {};
+    // Each variable, and each file of it, has its own byte order and its own scale.
+    for (size_t v = 0; v < count; ++v) {
+      const MutableBytes mine = raw.subspan(v * one, one);
+      stretches_of(field, v, at, shape, [&](const Stretch& stretch) {
+        turn_stretch(stretch, mine);
+        if (unpack) unpack_stretch(stretch, mine, out.subspan(v * made, made));
+      });
+    }
+    return {};
+  }
+
+  // Tells `chunks` how far the boxes of a value reach into them.
+  void want_boxes(const SampleAsk& ask, const AssembleOutput& output, SharedChunks& chunks) const {
+    const ArrayField& field = d_.fields[output.field];
+    if (lead_of(field).values) return;
+    size_t next = 0;
+    boxes_of(ask, field, [&](const ArrayBox& box) {
+      if (box.is_missing) return;
+      const PieceBytes& piece = output.pieces[next++];
+      if (piece.unopened != nullptr) chunks.want(*piece.unopened, box.first_byte, box.span_bytes);
+    });
+  }
+
   // The boxes of all variables of the field, each where it belongs in `raw`.
-  Status gather_boxes(uint64_t sample, const ArrayField& field, Key draws,
+  Status gather_boxes(const SampleAsk& ask, const ArrayField& field,
                       std::span<const PieceBytes> pieces, const Extents& shape, MutableBytes raw,
-                      NextUse next_use) const {
+                      NextUse next_use, SharedChunks& chunks) const {
     const size_t item = size_of(lead_of(field).dtype);
     const Extents strides = dense_strides(shape, item);
     const size_t one = raw.size() / field.variables.size();
     size_t next = 0;
     Status status;
-    boxes_of(sample, field, draws, [&](const ArrayBox& box) {
+    boxes_of(ask, field, [&](const ArrayBox& box) {
       Strided to{raw.data() + box.variable * one, strides};
       for (size_t a = 0; a < shape.size(); ++a) to.at += box.to[a] * strides[a];
       const Bytes literal = box.array->literal;
@@ -218,7 +247,7 @@ class ArraySource final : public Source {
       const PieceBytes piece = box.is_missing ? PieceBytes{literal} : pieces[next++];
       if (!status.ok()) return;
       if (piece.unopened != nullptr)
-        status = open_box(box, piece, to, item, next_use);
+        status = open_box(box, piece, to, item, next_use, chunks);
       else if (piece.bytes.size() < box.first_byte + box.span_bytes)
         status = corrupt("a chunk is shorter than its shape says");
       else if (status = check_plain(box, piece.bytes); status.ok())
@@ -244,23 +273,41 @@ class ArraySource final : public Source {
     return s.ok() ? s : s.at(box.offset).in_file(d_.files[box.place->file]);
   }
 
-  // Opens what the box takes of its chunk: in its place where it lies there as in the chunk.
+  // Opens what the box takes of its chunk: in its place where it lies there as in the chunk, and no
+  // other box of the sample takes of it.
   Status open_box(const ArrayBox& box, const PieceBytes& piece, const Strided& to, size_t item,
-                  NextUse next_use) const {
+                  NextUse next_use, SharedChunks& chunks) const {
     const Unit& unit = *piece.unopened;
     if (unit.encoding == 0 || unit.encoding > chains_.size())
       return internal("no such chain of filters");
     const Chain& chain = chains_[unit.encoding - 1];
+    const auto undo = [&](uint64_t begin, MutableBytes into, NextUse use) {
+      count_opening();
+      return undo_filters_in_part(chain.filters, chain.skipped, piece.bytes, unit.decoded_bytes,
+                                  begin, into, use);
+    };
+    HEADRACE_ASSIGN(const std::optional<SharedChunks::Part> shared,
+                    chunks.open(unit, [&](uint64_t begin, MutableBytes into) {
+                      return undo(begin, into, NextUse::kRead);
+                    }));
+    if (shared) {
+      copy_box({shared->bytes.data() + (box.first_byte - shared->begin), box.strides}, to, box.size,
+               item);
+      return {};
+    }
     const bool in_place = lies_alike(box, to.strides, item);
     MutableBytes into{to.at, box.span_bytes};
     if (!in_place) {
       scratch(1).resize(box.span_bytes);
       into = scratch(1).span();
     }
-    HEADRACE_TRY(undo_filters_in_part(chain.filters, chain.skipped, piece.bytes, unit.decoded_bytes,
-                                      box.first_byte, into, in_place ? next_use : NextUse::kRead));
+    HEADRACE_TRY(undo(box.first_byte, into, in_place ? next_use : NextUse::kRead));
     if (!in_place) copy_box({into.data(), box.strides}, to, box.size, item);
     return {};
+  }
+
+  void count_opening() const {
+    if (d_.openings) d_.openings->fetch_add(1, std::memory_order_relaxed);
   }
 
   uint64_t positions() const {
@@ -276,11 +323,11 @@ class ArraySource final : public Source {
     return tiles_.empty() ? 1 : static_cast<uint64_t>(elements_in(tiles_));
   }
 
-  void boxes_of(uint64_t sample, const ArrayField& field, Key draws,
+  void boxes_of(const SampleAsk& ask, const ArrayField& field,
                 const std::function<void(const ArrayBox&)>& visit) const {
     const uint64_t tiles = tile_count();
-    const Spot spot{sample / tiles, position(sample / tiles), sample % tiles};
-    visit_boxes(d_, field, spot, tiles_, draws, visit);
+    const Spot spot{ask.sample / tiles, position(ask.sample / tiles), ask.sample % tiles};
+    visit_boxes(d_, field, spot, tiles_, ask.draws, visit);
   }
 
   // Only chunks that open as a whole are looked for: fields share them.

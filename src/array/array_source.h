@@ -8,10 +8,12 @@
 //   position 17, tile 3  ──►  region [17..21) × [128..256) × [0..128)  ──►  units, boxes of them
 //
 // needs() names the chunks, assemble() copies the boxes.  Chunks are units: each is read and
-// opened once while it is wanted.  Random patches draw from the sample's key, alike for all fields.
+// opened once while it is wanted, or once for each sample where no other sample is likely to want
+// it.  Random patches draw from the sample's key, alike for all fields.
 // Where files are cases (volumes), a position is a file.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -126,6 +128,8 @@ struct ArrayDescription {
   std::vector<uint64_t> file_bytes = {};
   std::vector<ArrayField> fields;
   ArraySamples samples;
+  // Not null: counts the chunks that are opened.
+  std::shared_ptr<std::atomic<uint64_t>> openings = nullptr;
 };
 
 // Checks that everything fits: ranks, window within the axis, patch within the field, equal shapes

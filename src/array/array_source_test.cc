@@ -428,12 +428,12 @@ TEST(array_source, a_sample_shares_chunks_and_reads_little_of_plain_ones) {
   const std::vector<uint32_t> both = {0, 1};
   Request request;
   const auto plain = make_array_source(s.d, s.store);
-  ASSERT_TRUE(plain.value()->needs(0, both, Key(0), true, request).ok());
+  ASSERT_TRUE(plain.value()->needs({.sample = 0, .fields = both, .want_key = true}, request).ok());
   EXPECT_EQ(request.key, "0");
   EXPECT_EQ(request.units.back().stored_bytes, 4u);  // one row of two i16
   s.array->filters = {{ChunkFilter::kZlib}};
   const auto packed = make_array_source(s.d, s.store);
-  ASSERT_TRUE(packed.value()->needs(0, both, Key(0), true, request).ok());
+  ASSERT_TRUE(packed.value()->needs({.sample = 0, .fields = both, .want_key = true}, request).ok());
   EXPECT_EQ(request.units.size(), 1u);
   EXPECT_EQ(request.pieces.size(), 2u);
   EXPECT_NE(plain.value()->fingerprint(), Hash128());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: one value of a source, read without an engine.
+// For tests: values of a source, read without an engine.
 #pragma once
 
 #include <vector>
@@ -11,12 +11,12 @@
 
 namespace headrace {
 
-// `open_all`: units that are alone are opened as if they were shared.
-inline Result<ByteList> read_value(const Source& source, uint64_t sample, uint32_t field, Key draws,
-                                   bool open_all) {
+// `open_all`: units that are alone are opened as if they were shared.  The fields of the sample, in
+// one pass.
+inline Result<std::vector<ByteList>> read_values(const Source& source, const SampleAsk& ask,
+                                                 bool open_all) {
   Request request;
-  const std::vector<uint32_t> fields = {field};
-  HEADRACE_TRY(source.needs(sample, fields, draws, true, request));
+  HEADRACE_TRY(source.needs(ask, request));
   std::vector<Buffer> units(request.units.size());
   std::vector<const Unit*> unopened(units.size(), nullptr);
   for (size_t u = 0; u < units.size(); ++u) {
@@ -33,19 +33,27 @@ inline Result<ByteList> read_value(const Source& source, uint64_t sample, uint32
   std::vector<PieceBytes> pieces;
   for (const Piece& piece : request.pieces)
     pieces.push_back({units[piece.unit].bytes(), unopened[piece.unit]});
-  ByteList value;
-  KeptRoom room(value);
-  HEADRACE_TRY(source.assemble(sample, field, draws, pieces, room));
-  return value;
+  std::vector<ByteList> values(ask.fields.size());
+  std::vector<KeptRoom> rooms(values.begin(), values.end());
+  std::vector<AssembleOutput> outputs;
+  for (size_t f = 0; f < values.size(); ++f) {
+    const uint32_t first = request.first_piece[f];
+    outputs.push_back({ask.fields[f],
+                       std::span(pieces).subspan(first, request.first_piece[f + 1] - first),
+                       &rooms[f]});
+  }
+  HEADRACE_TRY(source.assemble(ask, outputs));
+  return values;
 }
 
 // Both ways must agree.
 inline Result<ByteList> read_value(const Source& source, uint64_t sample, uint32_t field,
                                    Key draws) {
-  HEADRACE_ASSIGN(ByteList value, read_value(source, sample, field, draws, false));
-  HEADRACE_ASSIGN(const ByteList shared, read_value(source, sample, field, draws, true));
-  if (value != shared) return internal("a unit that is alone opens to something else");
-  return value;
+  const SampleAsk ask{.sample = sample, .fields = {&field, 1}, .draws = draws, .want_key = true};
+  HEADRACE_ASSIGN(std::vector<ByteList> values, read_values(source, ask, false));
+  HEADRACE_ASSIGN(const std::vector<ByteList> shared, read_values(source, ask, true));
+  if (values != shared) return internal("a unit that is alone opens to something else");
+  return values[0];
 }
 
 }  // namespace headrace

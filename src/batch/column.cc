@@ -151,7 +151,7 @@ Column ColumnBuilder::pack_padded() {
     for (size_t a = 0; a < shape.size(); ++a) largest[a] = std::max(largest[a], shape[a]);
   const uint64_t stride = elements_of(largest) * item;
   out.values = take(stride * samples_);
-  std::memset(out.values->data(), 0, out.values->size());
+  spec_.pad.fill(out.values->span(), item);
   for (size_t i = 0; i < samples_; ++i) {
     if (items_[i] && items_[i]->size() > 0)
       copy_into_corner(items_[i]->data(), shapes_[i], out.values->data() + i * stride, largest,

@@ -4,7 +4,7 @@
 // owns one slot of it; when the last slot is full the column is packed:
 //
 //   dense    one buffer [n, shape…]; slots are places in it, nothing is moved
-//   padded   [n, largest shape…] and the true extents of each sample
+//   padded   [n, largest shape…], the padding's value beyond each sample, and their true extents
 //   ragged   all values one after the other and where each begins
 //   list     one buffer per sample
 //
@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "batch/buffer_pool.h"
 #include "batch/device.h"
+#include "batch/pad_value.h"
 #include "codec/decoder.h"
 
 namespace headrace {
@@ -32,6 +33,7 @@ struct ColumnSpec {
   TensorSpec value;  // of one sample
   Packing packing = Packing::kDense;
   bool many = false;  // any number of values a sample; packing is list or ragged
+  PadValue pad = {};  // padded: what stands beyond a sample's value; zeros by default
 };
 
 // A column as it is delivered.

@@ -54,7 +54,8 @@ class ArrayDecoder final : public Decoder {
 
   bool is_light() const override { return plan_.mean.empty(); }
 
-  Status run(Bytes value, Key draws, Slot& out) const override {
+  Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
+    const Bytes value = inputs[0];
     Opened opened;
     HEADRACE_TRY(plan_.stored.is_npy ? open_npy(value, opened) : open_raw(value, opened));
     HEADRACE_ASSIGN(const MutableBytes room, out.room(opened.shape));
@@ -63,7 +64,7 @@ class ArrayDecoder final : public Decoder {
     const Status status = plan_.mean.empty()
                               ? convert_elements(opened.elements, opened.dtype, room, output_.dtype)
                               : normalize(opened, room);
-    if (status.ok()) flip(opened.shape, draws, room);
+    if (status.ok()) flip(opened.shape, context.draws(), room);
     const int64_t inner = status.place().offset;
     if (status.ok() || inner < 0 || opened.begin == 0) return status;
     return Status(status.code(), std::string(status.message()))

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "base/bytes.h"
-#include "base/rng.h"
 #include "base/status.h"
+#include "codec/sample_context.h"
 #include "codec/tensor.h"
 
 namespace headrace {
@@ -22,14 +22,19 @@ class Slot {
   virtual Result<MutableBytes> room(std::span<const int64_t> shape) = 0;
 };
 
-// Immutable, hence thread-safe; scratch memory is the thread's own (thread_local).
+struct DeferredSpec;  // codec/deferred.h
+
+// Immutable, hence thread-safe; scratch memory is the thread's own (thread_local).  What one field
+// of a sample leaves for another goes through the context, never through the thread.
 class Decoder {
  public:
   virtual ~Decoder() = default;
   virtual const TensorSpec& output() const = 0;
-  // `draws` names this sample's randomness; the decoder adds the names of its steps.
-  // Damaged bytes are kCorrupt with the offset within `value`.
-  virtual Status run(Bytes value, Key draws, Slot& out) const = 0;
+  // inputs[0] is the value, the others are its side data: inputs() of them.  context.draws() names
+  // the randomness; the decoder adds the names of its steps.  Damaged bytes are kCorrupt with the
+  // offset within the value.
+  virtual Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const = 0;
+  virtual size_t inputs() const { return 1; }
   // True where run() only copies the value: then whoever holds its bytes alone may hand them over
   // instead, once check() is OK.
   virtual bool copies() const { return false; }
@@ -43,6 +48,9 @@ class Decoder {
   // True where run() costs about as much as reading the value did: then reading and it are better
   // done by two threads.
   virtual bool is_light() const { return copies() || keeps_elements(); }
+  // Not null where run() does not finish the value: the output is the stored bytes and what was
+  // drawn for them, for a later stage.
+  virtual const DeferredSpec* deferred() const { return nullptr; }
   // Values so far that were damaged and taken all the same, because the user said so.
   virtual uint64_t damaged() const { return 0; }
 };

@@ -152,9 +152,9 @@ class JsonCheck {
 class JsonDecoder final : public Decoder {
  public:
   const TensorSpec& output() const override { return text_->output(); }
-  Status run(Bytes value, Key draws, Slot& out) const override {
-    HEADRACE_TRY(check_json(value));
-    return text_->run(value, draws, out);
+  Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
+    HEADRACE_TRY(check_json(inputs[0]));
+    return text_->run(inputs, context, out);
   }
 
  private:

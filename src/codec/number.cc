@@ -81,8 +81,8 @@ class Number final : public Decoder {
  public:
   Number(NumberForm form, DType dtype) : form_(form), spec_{dtype, {}} {}
   const TensorSpec& output() const override { return spec_; }
-  Status run(Bytes value, Key, Slot& out) const override {
-    HEADRACE_ASSIGN(const T number, read<T>(form_, value));
+  Status run(std::span<const Bytes> inputs, SampleContext&, Slot& out) const override {
+    HEADRACE_ASSIGN(const T number, read<T>(form_, inputs[0]));
     HEADRACE_ASSIGN(const MutableBytes room, out.room({}));
     store_le(room, number);
     return {};

@@ -16,7 +16,8 @@ class AsIs final : public Decoder {
     const size_t good = text_ ? valid_utf8_prefix(value) : value.size();
     return good < value.size() ? corrupt("not UTF-8").at(good) : Status();
   }
-  Status run(Bytes value, Key, Slot& out) const override {
+  Status run(std::span<const Bytes> inputs, SampleContext&, Slot& out) const override {
+    const Bytes value = inputs[0];
     HEADRACE_TRY(check(value));
     const std::array<int64_t, 1> shape{static_cast<int64_t>(value.size())};
     HEADRACE_ASSIGN(const MutableBytes room, out.room(shape));

@@ -6,11 +6,11 @@
 namespace headrace {
 namespace {
 
-Status decode_one(const ValueWork& work, Gather& gather, size_t i, size_t c, size_t v, Key draws,
-                  Slot& out, uint64_t& bytes) {
+Status decode_one(const ValueWork& work, Gather& gather, size_t i, size_t c, size_t v,
+                  SampleContext& context, Slot& out, uint64_t& bytes) {
   HEADRACE_ASSIGN(const Bytes value, gather.value(i, c, v));
   bytes += value.size();
-  if (Status s = work.decoder.run(value, draws, out); !s.ok())
+  if (Status s = work.decoder.run({&value, 1}, context, out); !s.ok())
     return gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), i, c, v);
   return {};
 }
@@ -34,13 +34,16 @@ class SlotRoom final : public ValueRoom {
 }  // namespace
 
 Status decode_values(const ValueWork& work, const Source& source, Gather& gather, size_t i,
-                     size_t c, Key draws, ColumnBuilder& column, size_t slot, uint64_t& bytes) {
+                     size_t c, SampleContext& context, ColumnBuilder& column, size_t slot,
+                     uint64_t& bytes) {
   const size_t count = gather.values(i, c);
   if (work.spec.many) {
     ColumnBuilder& values = column.values(slot, count);
+    const Key of_values = context.draws().with("value");
     for (size_t v = 0; v < count; ++v) {
       ColumnSlot out(values, v);
-      HEADRACE_TRY(decode_one(work, gather, i, c, v, draws.with("value").with(v), out, bytes));
+      const ScopedDraws own(context, of_values.with(v));
+      HEADRACE_TRY(decode_one(work, gather, i, c, v, context, out, bytes));
     }
     return {};
   }
@@ -69,7 +72,7 @@ Status decode_values(const ValueWork& work, const Source& source, Gather& gather
       return gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), i, c);
     return {};
   }
-  return decode_one(work, gather, i, c, 0, draws, out, bytes);
+  return decode_one(work, gather, i, c, 0, context, out, bytes);
 }
 
 }  // namespace headrace

@@ -15,9 +15,10 @@ struct ValueWork {
 };
 
 // Decodes what the i-th sample of `gather` has of its c-th field into slot `slot` of the column.
-// The values of a column of several draw each for itself: the value's number joins `draws`.
+// The values of a column of several draw each for itself: the value's number joins the draws.
 // Counts the bytes of the values.
 Status decode_values(const ValueWork& work, const Source& source, Gather& gather, size_t i,
-                     size_t c, Key draws, ColumnBuilder& column, size_t slot, uint64_t& bytes);
+                     size_t c, SampleContext& context, ColumnBuilder& column, size_t slot,
+                     uint64_t& bytes);
 
 }  // namespace headrace

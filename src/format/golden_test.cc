@@ -41,7 +41,7 @@ std::vector<Member> ours(const Source& source) {
   Request request;
   for (uint64_t s = 0; s < source.size(); ++s)
     for (uint32_t f = 0; f < source.schema().size(); ++f) {
-      EXPECT_TRUE(source.needs(s, {&f, 1}, Key(0), true, request).ok());
+      EXPECT_TRUE(source.needs({.sample = s, .fields = {&f, 1}, .want_key = true}, request).ok());
       for (const Unit& unit : request.units)
         members.push_back(
             {unit.offset, unit.stored_bytes, request.key + '.' + source.schema()[f].name});

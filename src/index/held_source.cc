@@ -14,18 +14,16 @@ class ReadThrough final : public Source {
   uint64_t size() const override { return source_->size(); }
   const Blocks& blocks() const override { return source_->blocks(); }
   Hash128 fingerprint() const override { return source_->fingerprint(); }
-  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
-               Request& out) const override {
-    return source_->needs(sample, fields, draws, want_key, out);
+  Status needs(const SampleAsk& ask, Request& out) const override {
+    return source_->needs(ask, out);
   }
   bool run_of(uint64_t sample, Unit& run) const override { return source_->run_of(sample, run); }
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     return source_->decode_unit(unit, stored, decoded);
   }
   bool assembles(uint32_t field) const override { return source_->assembles(field); }
-  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
-                  ValueRoom& value) const override {
-    return source_->assemble(sample, field, draws, pieces, value);
+  Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
+    return source_->assemble(ask, outputs);
   }
   const Store& store() const override { return *store_; }
   std::string file_path(uint32_t file) const override { return source_->file_path(file); }

@@ -111,11 +111,11 @@ void IndexedSource::take_fields(const Loaded& loaded, const PartGroup& group, ui
   }
 }
 
-Status IndexedSource::needs(uint64_t sample, std::span<const uint32_t> fields, Key, bool want_key,
-                            Request& out) const {
+Status IndexedSource::needs(const SampleAsk& ask, Request& out) const {
+  const uint64_t sample = ask.sample;
   out.clear();
   if (sample >= size()) return invalid(fmt::format("sample {} of {}", sample, size()));
-  for (const uint32_t field : fields)
+  for (const uint32_t field : ask.fields)
     if (field >= parts_.schema.size()) return internal("no such field");
   const size_t shard = parts_.shards.shard_of_sample(sample);
   const uint64_t local = sample - parts_.shards.first_sample(shard);
@@ -126,9 +126,9 @@ Status IndexedSource::needs(uint64_t sample, std::span<const uint32_t> fields, K
     if (slot.group != group)
       if (Status s = fill_slot(slot, shard, local); !s.ok())
         return s.in_file(parts_.shards.place(shard)).of_sample(sample);
-    take_fields(*slot.loaded, slot.unpacked, local % kGroupSamples, shard, fields, out);
+    take_fields(*slot.loaded, slot.unpacked, local % kGroupSamples, shard, ask.fields, out);
   }
-  return want_key ? read_key(sample, out.key) : Status();
+  return ask.want_key ? read_key(sample, out.key) : Status();
 }
 
 // From the first byte of the block's first sample to the last of its last one: samples lie in
@@ -152,7 +152,8 @@ bool IndexedSource::run_of(uint64_t sample, Unit& run) const {
   Request request;
   for (const uint64_t edge :
        {block_begin_[block], block_begin_[block] + blocks().samples[block] - 1}) {
-    if (!needs(edge, fields, Key(0), false, request).ok() || request.units.empty()) return false;
+    if (!needs({.sample = edge, .fields = fields}, request).ok() || request.units.empty())
+      return false;
     for (const Unit& unit : request.units) {
       if (unit.encoding != 0 || unit.stored_bytes == kWholeFile ||
           (end > 0 && unit.file != run.file))

@@ -47,8 +47,7 @@ class IndexedSource final : public Source {
   uint64_t size() const override { return parts_.shards.samples(); }
   const Blocks& blocks() const override { return parts_.shards.blocks(); }
   Hash128 fingerprint() const override { return parts_.shards.fingerprint(); }
-  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
-               Request& out) const override;
+  Status needs(const SampleAsk& ask, Request& out) const override;
   bool run_of(uint64_t sample, Unit& run) const override;
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override;
   const Store& store() const override { return *parts_.store; }

@@ -66,7 +66,7 @@ TEST(IndexedSource, needs_gives_the_extents_of_the_wanted_fields) {
     const uint32_t fields[] = {1, 0};  // npy, jpg
     Request request;
     for (uint64_t s = 0; s < source->size(); ++s) {
-      ASSERT_TRUE(source->needs(s, fields, Key(0), true, request).ok());
+      ASSERT_TRUE(source->needs({.sample = s, .fields = fields, .want_key = true}, request).ok());
       const bool has_npy = s >= 100;
       ASSERT_EQ(request.units.size(), has_npy ? 2u : 1u);
       EXPECT_EQ(request.first_piece,
@@ -79,7 +79,8 @@ TEST(IndexedSource, needs_gives_the_extents_of_the_wanted_fields) {
                                                               : s < 101 ? "/data/s2"
                                                                         : "/data/s3");
     }
-    EXPECT_EQ(source->needs(401, fields, Key(0), false, request).code(), Code::kInvalidArgument);
+    EXPECT_EQ(source->needs({.sample = 401, .fields = fields}, request).code(),
+              Code::kInvalidArgument);
     EXPECT_EQ(source->key(400), "key400");
   }
 }
@@ -91,7 +92,7 @@ TEST(IndexedSource, parts_are_loaded_when_their_samples_come_up) {
   Request request;
   const uint32_t fields[] = {0};
   for (uint64_t s = 0; s < 100; ++s)
-    ASSERT_TRUE(source->needs(s, fields, Key(0), false, request).ok());
+    ASSERT_TRUE(source->needs({.sample = s, .fields = fields}, request).ok());
   EXPECT_EQ(loads, 1);
 }
 
@@ -110,7 +111,7 @@ TEST(IndexedSource, threads_ask_at_once) {
       const uint32_t fields[] = {0};
       for (uint64_t i = 0; i < 3000; ++i) {
         const uint64_t s = mix64(i + t * 7919) % source->size();
-        if (!source->needs(s, fields, Key(0), i % 8 == 0, request).ok() ||
+        if (!source->needs({.sample = s, .fields = fields, .want_key = i % 8 == 0}, request).ok() ||
             request.units[0].offset != 1000 * s)
           ++bad;
       }

@@ -3,9 +3,10 @@
 // Source: a data set as the engine sees it, whatever its format.  It says which
 // samples there are and what each one needs; it does no I/O after it was opened.
 //
-//   needs(sample, fields) ──► Request: units to fetch, pieces of them that are values
+//   needs(ask) ──► Request: units to fetch, pieces of them that are values
 //   [the engine fetches units through store()]
 //   decode_unit(unit, stored) ──► decoded bytes, for units that open only as a whole
+//   assemble(ask, outputs) ──► values that are made of several pieces, all of a sample in one pass
 //
 // A record format gives one unit per value (a byte extent).  A row group, a
 // compressed chunk or a zstd shard is one unit shared by many samples.  A window
@@ -55,6 +56,16 @@ struct Piece {
   bool continues = false;
 };
 
+// One sample that is asked for.
+struct SampleAsk {
+  uint64_t sample = 0;
+  uint64_t epoch = 0;                     // of the source
+  std::span<const uint32_t> fields = {};  // indexes into schema()
+  // Names the sample's randomness, for requests that depend on it (random patches).
+  Key draws = Key(0);
+  bool want_key = false;
+};
+
 // What the wanted fields of one sample need.  Cleared and refilled: keeps its memory.
 struct Request {
   std::vector<Unit> units;
@@ -101,6 +112,13 @@ class KeptRoom final : public ValueRoom {
   std::vector<std::byte>& bytes_;
 };
 
+// One value to assemble: the pieces that needs() named for the field, and where the value goes.
+struct AssembleOutput {
+  uint32_t field = 0;  // of schema()
+  std::span<const PieceBytes> pieces;
+  ValueRoom* value = nullptr;
+};
+
 // Samples per block, in the order of the data: what the plan is made of.
 struct Blocks {
   std::vector<uint32_t> samples;
@@ -119,11 +137,8 @@ class Source {
   // Relative names, sizes, counts and the cutting rule; never places or times.
   virtual Hash128 fingerprint() const = 0;
 
-  // Evaluated before any I/O.  `fields` are indexes into schema(); a field the sample
-  // lacks gets no pieces.  `draws` names the sample's randomness for requests that
-  // depend on it (random patches).
-  virtual Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
-                       Request& out) const = 0;
+  // Evaluated before any I/O.  A field the sample lacks gets no pieces.
+  virtual Status needs(const SampleAsk& ask, Request& out) const = 0;
 
   // The stored bytes of the block a sample lies in, as one unit with encoding 0: what is read
   // at once where the store prefers runs.  False where the format has no such run.
@@ -144,11 +159,11 @@ class Source {
     (void)field;
     return false;
   }
-  // Makes the value of one field of schema() from the pieces that needs() named for it, with the
-  // same draws.
-  virtual Status assemble(uint64_t sample, uint32_t field, Key draws,
-                          std::span<const PieceBytes> pieces, ValueRoom& value) const {
-    (void)sample, (void)field, (void)draws, (void)pieces, (void)value;
+  // Makes the values of several fields in one pass, from the pieces that needs() named for the same
+  // ask: all of its fields or some of them, each once.  What two of them need is opened once; so
+  // pieces of one unit name it by one address.
+  virtual Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const {
+    (void)ask, (void)outputs;
     return internal("this source has no values to assemble");
   }
 
@@ -160,7 +175,8 @@ class Source {
   virtual Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const {
     Request request;
     for (uint64_t s = begin; s < end; ++s) {
-      if (Status status = needs(s, {}, Key(0), true, request); !status.ok()) return status;
+      if (Status status = needs({.sample = s, .want_key = true}, request); !status.ok())
+        return status;
       out.push_back(request.key);
     }
     return {};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "index/one_number.h"
 #include "index/view.h"
@@ -15,6 +16,21 @@ struct Member {
   uint32_t field = 0;          // of the base
   DType stored = DType::kI64;  // a number of the index is int64 or double
   bool is_assembled = false;   // a file of arrays has it: the base makes it of its pieces
+};
+
+// Room for one number.
+class NumberRoom final : public ValueRoom {
+ public:
+  Result<MutableBytes> room(size_t bytes) override {
+    if (bytes > number_.size()) return internal("a column of another size");
+    bytes_ = bytes;
+    return MutableBytes(number_).first(bytes);
+  }
+  Bytes bytes() const { return Bytes(number_).first(bytes_); }
+
+ private:
+  std::array<std::byte, 8> number_{};
+  size_t bytes_ = 0;
 };
 
 // Immutable, hence thread-safe.
@@ -36,28 +52,28 @@ class Stacked final : public Source {
   // The same samples: what is made of them is not part of it.
   Hash128 fingerprint() const override { return base_->fingerprint(); }
 
-  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
-               Request& out) const override {
+  Status needs(const SampleAsk& ask, Request& out) const override {
     const size_t below = base_->schema().size();
-    if (std::all_of(fields.begin(), fields.end(), [below](uint32_t f) { return f < below; }))
-      return base_->needs(sample, fields, draws, want_key, out);
+    if (std::all_of(ask.fields.begin(), ask.fields.end(),
+                    [below](uint32_t f) { return f < below; }))
+      return base_->needs(ask, out);
     thread_local std::vector<uint32_t> wanted;
     thread_local Request found;
     wanted.clear();
-    for (const uint32_t f : fields) {
+    for (const uint32_t f : ask.fields) {
       if (f >= schema_.size()) return internal("no such field");
       if (f < below)
         wanted.push_back(f);
       else
         for (const Member& member : members_[f - below]) wanted.push_back(member.field);
     }
-    HEADRACE_TRY(base_->needs(sample, wanted, draws, want_key, found));
+    HEADRACE_TRY(base_->needs(asking(ask, wanted), found));
     out.clear();
     std::swap(out.units, found.units);
     std::swap(out.inline_bytes, found.inline_bytes);
     std::swap(out.key, found.key);
     size_t at = 0;  // of wanted
-    for (const uint32_t f : fields) {
+    for (const uint32_t f : ask.fields) {
       if (f < below) {
         const std::span<const Piece> pieces = pieces_of(found, at++);
         out.pieces.insert(out.pieces.end(), pieces.begin(), pieces.end());
@@ -67,7 +83,7 @@ class Stacked final : public Source {
           out.pieces.insert(out.pieces.end(), pieces.begin(), pieces.end());
         }
       } else {
-        HEADRACE_TRY(add_numbers(sample, f - below, found, at, out));
+        HEADRACE_TRY(add_numbers(ask.sample, f - below, found, at, out));
         at += members_[f - below].size();
       }
       out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
@@ -79,29 +95,32 @@ class Stacked final : public Source {
     const size_t below = base_->schema().size();
     return field < below ? base_->assembles(field) : members_[field - below][0].is_assembled;
   }
-  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
-                  ValueRoom& value) const override {
+  Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
     const size_t below = base_->schema().size();
-    if (field < below) return base_->assemble(sample, field, draws, pieces, value);
-    const ColumnStack& stack = stacks_[field - below];
-    const std::vector<Member>& members = members_[field - below];
-    const size_t item = size_of(stack.dtype);
-    HEADRACE_ASSIGN(const MutableBytes out, value.room(item * members.size()));
-    std::vector<std::byte> one;
-    KeptRoom room(one);
-    Request request;
+    if (std::all_of(outputs.begin(), outputs.end(),
+                    [below](const AssembleOutput& o) { return o.field < below; }))
+      return base_->assemble(ask, outputs);
+    std::vector<AssembleOutput> wanted;  // of the base
+    size_t columns = 0;
+    for (const AssembleOutput& o : outputs)
+      columns += o.field < below ? 0 : members_[o.field - below].size();
+    std::vector<NumberRoom> numbers(columns);  // of the stacks, one after the other
     size_t at = 0;
-    for (size_t m = 0; m < members.size(); ++m) {
-      // How many of the pieces are this column's: none where its chunk was never written.
-      const uint32_t wanted[] = {members[m].field};
-      HEADRACE_TRY(base_->needs(sample, wanted, draws, false, request));
-      if (request.pieces.size() > pieces.size() - at) return internal("pieces of another sample");
-      HEADRACE_TRY(base_->assemble(sample, members[m].field, draws,
-                                   pieces.subspan(at, request.pieces.size()), room));
-      at += request.pieces.size();
-      if (one.size() != size_of(members[m].stored)) return internal("a column of another size");
-      if (!convert_number(members[m].stored, one, stack.dtype, out.subspan(m * item, item)))
-        return no_such_number(sample, stack, m, number_text(members[m].stored, one));
+    for (const AssembleOutput& o : outputs) {
+      if (o.field < below) {
+        wanted.push_back(o);
+        continue;
+      }
+      HEADRACE_TRY(add_members(ask, o, std::span(numbers).subspan(at), wanted));
+      at += members_[o.field - below].size();
+    }
+    HEADRACE_TRY(base_->assemble(ask, wanted));
+    at = 0;
+    for (const AssembleOutput& o : outputs) {
+      if (o.field < below) continue;
+      const std::span<const NumberRoom> mine(numbers);
+      HEADRACE_TRY(stack_numbers(ask.sample, o.field - below, mine.subspan(at), *o.value));
+      at += members_[o.field - below].size();
     }
     return {};
   }
@@ -126,7 +145,7 @@ class Stacked final : public Source {
     std::vector<uint64_t> out;
     Request request;
     for (uint64_t sample = 0; sample < size(); ++sample) {
-      HEADRACE_TRY(base_->needs(sample, wanted, Key(0), false, request));
+      HEADRACE_TRY(base_->needs({.sample = sample, .fields = wanted}, request));
       bool has_all = true;
       for (size_t w = 0; w < wanted.size(); ++w)
         has_all &= !pieces_of(request, w).empty() || base_->assembles(wanted[w]);
@@ -136,6 +155,44 @@ class Stacked final : public Source {
   }
 
  private:
+  static SampleAsk asking(SampleAsk ask, std::span<const uint32_t> fields) {
+    ask.fields = fields;
+    return ask;
+  }
+
+  // What the base is to assemble for one stack: a number for each column.
+  Status add_members(const SampleAsk& ask, const AssembleOutput& stack,
+                     std::span<NumberRoom> numbers, std::vector<AssembleOutput>& wanted) const {
+    const std::vector<Member>& members = members_[stack.field - base_->schema().size()];
+    thread_local std::vector<uint32_t> fields;
+    thread_local Request request;
+    fields.clear();
+    for (const Member& member : members) fields.push_back(member.field);
+    // How many of the pieces are each column's: none where its chunk was never written.
+    HEADRACE_TRY(base_->needs(asking(ask, fields), request));
+    if (request.pieces.size() != stack.pieces.size()) return internal("pieces of another sample");
+    for (size_t m = 0; m < members.size(); ++m)
+      wanted.push_back({members[m].field,
+                        stack.pieces.subspan(request.first_piece[m], pieces_of(request, m).size()),
+                        &numbers[m]});
+    return {};
+  }
+
+  Status stack_numbers(uint64_t sample, size_t number, std::span<const NumberRoom> numbers,
+                       ValueRoom& value) const {
+    const ColumnStack& stack = stacks_[number];
+    const std::vector<Member>& members = members_[number];
+    const size_t item = size_of(stack.dtype);
+    HEADRACE_ASSIGN(const MutableBytes out, value.room(item * members.size()));
+    for (size_t m = 0; m < members.size(); ++m) {
+      const Bytes one = numbers[m].bytes();
+      if (one.size() != size_of(members[m].stored)) return internal("a column of another size");
+      if (!convert_number(members[m].stored, one, stack.dtype, out.subspan(m * item, item)))
+        return no_such_number(sample, stack, m, number_text(members[m].stored, one));
+    }
+    return {};
+  }
+
   static std::span<const Piece> pieces_of(const Request& request, size_t field) {
     const uint32_t first = request.first_piece[field];
     return std::span(request.pieces).subspan(first, request.first_piece[field + 1] - first);

@@ -52,7 +52,7 @@ Result<std::vector<T>> stack_at(const Source& source, uint64_t sample) {
   const auto last = static_cast<uint32_t>(source.schema().size() - 1);
   const uint32_t fields[] = {0, last, 2};
   Request request;
-  HEADRACE_TRY(source.needs(sample, fields, Key(0), true, request));
+  HEADRACE_TRY(source.needs({.sample = sample, .fields = fields, .want_key = true}, request));
   EXPECT_EQ(request.first_piece.size(), 4u);
   EXPECT_EQ(request.key, source.key(sample));
   const Piece piece = request.pieces[request.first_piece[1]];

@@ -33,10 +33,9 @@ class View final : public Source {
   uint64_t size() const override { return samples_.size(); }
   const Blocks& blocks() const override { return cut_.blocks; }
   Hash128 fingerprint() const override { return fingerprint_; }
-  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
-               Request& out) const override {
-    if (sample >= size()) return invalid(fmt::format("sample {} of {}", sample, size()));
-    return base_->needs(samples_[sample], fields, draws, want_key, out);
+  Status needs(const SampleAsk& ask, Request& out) const override {
+    if (ask.sample >= size()) return invalid(fmt::format("sample {} of {}", ask.sample, size()));
+    return base_->needs(below(ask), out);
   }
   // The run of the base's block, where the view has a good part of it.
   bool run_of(uint64_t sample, Unit& run) const override {
@@ -50,9 +49,8 @@ class View final : public Source {
     return base_->decode_unit(unit, stored, decoded);
   }
   bool assembles(uint32_t field) const override { return base_->assembles(field); }
-  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
-                  ValueRoom& value) const override {
-    return base_->assemble(samples_[sample], field, draws, pieces, value);
+  Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
+    return base_->assemble(below(ask), outputs);
   }
   const Store& store() const override { return base_->store(); }
   std::string file_path(uint32_t file) const override { return base_->file_path(file); }
@@ -75,6 +73,11 @@ class View final : public Source {
   uint64_t base_sample(uint64_t sample) const { return samples_[sample]; }
 
  private:
+  SampleAsk below(SampleAsk ask) const {
+    ask.sample = samples_[ask.sample];
+    return ask;
+  }
+
   const std::shared_ptr<const Source> base_;
   const std::vector<uint64_t> samples_;
   const ViewBlocks cut_;

@@ -19,6 +19,35 @@ bool is_npy_field(const Source& source, const std::string& name) {
   return false;
 }
 
+// A context of the calling thread's, which keeps it for the next sample.  A function of the user's
+// may ask for another sample while one is decoded: that one gets a context of its own.
+class ThreadsContext {
+ public:
+  ThreadsContext() {
+    Kept& kept = this_thread();
+    if (kept.used == kept.contexts.size())
+      kept.contexts.push_back(std::make_unique<SampleContext>());
+    context_ = kept.contexts[kept.used++].get();
+  }
+  ~ThreadsContext() { --this_thread().used; }
+  ThreadsContext(const ThreadsContext&) = delete;
+  ThreadsContext& operator=(const ThreadsContext&) = delete;
+  SampleContext& operator*() const { return *context_; }
+  SampleContext* operator->() const { return context_; }
+
+ private:
+  struct Kept {
+    std::vector<std::unique_ptr<SampleContext>> contexts;
+    size_t used = 0;
+  };
+  static Kept& this_thread() {
+    static thread_local Kept kept;
+    return kept;
+  }
+
+  SampleContext* context_ = nullptr;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> Dataset::make(std::shared_ptr<const Source> source,
@@ -53,15 +82,19 @@ Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
   const Key draws = Key(0).with(uint64_t{0}).with(uint64_t{0}).with(sample);
   const auto explain = [&](const Status& s) { return s.of_sample(sample, source_->key(sample)); };
   Gather gather;
-  if (Status s = gather.add(*source_, sample, fields_, draws, want_key_); !s.ok())
+  if (Status s = gather.add(
+          *source_, {.sample = sample, .fields = fields_, .draws = draws, .want_key = want_key_});
+      !s.ok())
     return explain(s);
   gather.plan_reads({}, &units_);
   read_now(gather, units_);
+  const ThreadsContext context;
+  context->begin(draws, 0, sample, 0, gather.key(0));
   std::vector<SampleValue> out(works_.size());
   for (size_t c = 0; c < works_.size(); ++c) {
     const FieldWork& work = works_[c];
     if (as_they_lie_ && !work.spec.many && gather.values(0, c) == 0) continue;
-    if (Status s = guard([&] { return decode(gather, c, draws, out[c]); }); !s.ok())
+    if (Status s = guard([&] { return decode(gather, c, *context, out[c]); }); !s.ok())
       return explain(s);
   }
   // While this sample's are pinned: they stay for the next one, even where they are larger.
@@ -69,7 +102,7 @@ Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
   return out;
 }
 
-Status Dataset::decode(Gather& gather, size_t c, Key draws, SampleValue& out) const {
+Status Dataset::decode(Gather& gather, size_t c, SampleContext& context, SampleValue& out) const {
   const FieldWork& work = works_[c];
   if (own_types_[c] && (work.spec.many || gather.values(0, c) == 1)) {
     const size_t count = gather.values(0, c);
@@ -82,11 +115,12 @@ Status Dataset::decode(Gather& gather, size_t c, Key draws, SampleValue& out) co
   ColumnBuilder builder(work.spec, 1, *pool_);
   if (work.is_key) {
     ColumnSlot slot(builder, 0);
-    HEADRACE_TRY(work.decoder->run(as_bytes(gather.key(0)), draws, slot));
+    const Bytes key = as_bytes(gather.key(0));
+    HEADRACE_TRY(work.decoder->run({&key, 1}, context, slot));
   } else {
     uint64_t bytes = 0;
     const ValueWork value{*work.decoder, work.spec, work.field};
-    HEADRACE_TRY(decode_values(value, *source_, gather, 0, c, draws, builder, 0, bytes));
+    HEADRACE_TRY(decode_values(value, *source_, gather, 0, c, context, builder, 0, bytes));
   }
   Column column = builder.finish();
   out.present = true;

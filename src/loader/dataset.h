@@ -45,7 +45,7 @@ class Dataset {
           bool as_they_lie)
       : source_(std::move(source)), requests_(std::move(requests)), as_they_lie_(as_they_lie) {}
 
-  Status decode(Gather& gather, size_t c, Key draws, SampleValue& out) const;
+  Status decode(Gather& gather, size_t c, SampleContext& context, SampleValue& out) const;
   Status read_npy_value(Gather& gather, size_t c, size_t v, SampleValue& out) const;
 
   const std::shared_ptr<const Source> source_;

@@ -98,7 +98,8 @@ Result<Packing> choose_packing_of_many(const FieldRequest& request, const Tensor
   return packing == Packing::kDense ? Packing::kList : packing;
 }
 
-Result<Packing> choose_packing(const FieldRequest& request, const TensorSpec& value) {
+Result<Packing> choose_packing(const FieldRequest& request, const Decoder& decoder) {
+  const TensorSpec& value = decoder.output();
   if (request.many) return choose_packing_of_many(request, value);
   if (request.packing) {
     if (*request.packing == Packing::kDense && !value.is_fixed())
@@ -106,7 +107,8 @@ Result<Packing> choose_packing(const FieldRequest& request, const TensorSpec& va
                                  value.text()));
     return *request.packing;
   }
-  if (value.is_fixed() || request.what != "image") return default_packing(value);
+  if (value.is_fixed() || request.what != "image" || decoder.deferred() != nullptr)
+    return default_packing(value);
   return invalid(fmt::format(
       "field '{}': pictures of different sizes do not fit into one batch ({}); add .resize((h, "
       "w)), "
@@ -195,11 +197,28 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
           request.output, request.field, request.field));
   }
   HEADRACE_ASSIGN(work.decoder, make_decoder(spec));
+  if (work.decoder->inputs() != 1)
+    return unsupported(fmt::format("field '{}': its decoder takes {} inputs, and one is given",
+                                   request.output, work.decoder->inputs()));
+  if (request.then && work.decoder->deferred() != nullptr)
+    return invalid(
+        fmt::format("field '{}': with defer=true a picture is decoded after the batch "
+                    "is made: no function may follow",
+                    request.output));
   if (request.then) {
     HEADRACE_ASSIGN(work.decoder, request.then(std::move(work.decoder)));
   }
   work.spec.value = work.decoder->output();
-  HEADRACE_ASSIGN(work.spec.packing, choose_packing(request, work.spec.value));
+  HEADRACE_ASSIGN(work.spec.packing, choose_packing(request, *work.decoder));
+  if (request.pad && work.spec.packing == Packing::kPadded) {
+    auto pad = pad_value(*request.pad, work.spec.value.dtype);
+    if (!pad.ok()) {
+      const std::string why(pad.status().message());
+      return invalid(fmt::format("field '{}': {}; give another value, or a cast before .padded()",
+                                 request.output, why));
+    }
+    work.spec.pad = pad.value();
+  }
   return work;
 }
 

@@ -29,6 +29,7 @@ struct FieldRequest {
   bool leads = false;              // the picture whose geometry the group follows
   uint64_t share = 0;              // see FieldSpec
   std::optional<Packing> packing;  // unset: dense where the shape is fixed, list for text and bytes
+  std::optional<PadNumber> pad;    // of padded values; unset: 0
   bool many = false;               // any number of values a sample: a list each
   // Python functions: makes a decoder that goes on where this one ends.
   std::function<Result<DecoderPointer>(DecoderPointer)> then;

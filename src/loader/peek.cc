@@ -47,7 +47,7 @@ Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t 
                                 bool& is_there) {
   const uint32_t fields[] = {field};
   Request request;
-  HEADRACE_TRY(source.needs(sample, fields, Key(0), false, request));
+  HEADRACE_TRY(source.needs({.sample = sample, .fields = fields}, request));
   is_there = !request.pieces.empty();
   if (!is_there) return not_found("absent");
   const Piece& piece = request.pieces[0];
@@ -57,7 +57,7 @@ Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t 
     return from_extent(source, request);
   Gather gather;
   UnitCache units;
-  HEADRACE_TRY(gather.add(source, sample, fields, Key(0), false));
+  HEADRACE_TRY(gather.add(source, {.sample = sample, .fields = fields}));
   gather.plan_reads({}, &units);
   read_now(gather, units);
   is_there = gather.values(0, 0) > 0;

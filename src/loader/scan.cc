@@ -117,7 +117,8 @@ class Scanner {
                    std::vector<FieldColumn>& columns) {
     gather.clear();
     for (uint64_t s = begin; s < end; ++s)
-      if (Status status = gather.add(source_, s, wanted_.fields, Key(0), false); !status.ok())
+      if (Status status = gather.add(source_, {.sample = s, .fields = wanted_.fields});
+          !status.ok())
         return status.of_sample(s, source_.key(s));
     gather.plan_reads({}, &units_);
     read_now(gather, units_);

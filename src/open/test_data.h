@@ -29,7 +29,7 @@ inline Result<TestSample> read_sample(const Source& source, uint64_t number) {
   std::vector<uint32_t> all(source.schema().size());
   for (uint32_t f = 0; f < all.size(); ++f) all[f] = f;
   Request request;
-  HEADRACE_TRY(source.needs(number, all, Key(0), true, request));
+  HEADRACE_TRY(source.needs({.sample = number, .fields = all, .want_key = true}, request));
   TestSample sample{request.key, {}};
   for (uint32_t f = 0; f < all.size(); ++f) {
     const Field& field = source.schema()[f];

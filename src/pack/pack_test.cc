@@ -280,7 +280,8 @@ class Groups final : public Source {
   uint64_t size() const override { return kGroups * kRows; }
   const Blocks& blocks() const override { return blocks_; }
   Hash128 fingerprint() const override { return {1, 2}; }
-  Status needs(uint64_t sample, std::span<const uint32_t>, Key, bool, Request& out) const override {
+  Status needs(const SampleAsk& ask, Request& out) const override {
+    const uint64_t sample = ask.sample;
     out.clear();
     out.units.push_back({0, 1, sample / kRows * 10, 10, kRows * kLength});
     out.pieces.push_back({0, sample % kRows * kLength, kLength});

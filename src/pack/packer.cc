@@ -31,7 +31,7 @@ bool has_whole_units(const Source& source, const Selection& selection) {
   for (const PackedField& p : selection) fields.push_back(p.source);
   Request request;
   for (const uint64_t sample : {uint64_t{0}, source.size() / 2, source.size() - 1})
-    if (source.needs(sample, fields, Key(0), false, request).ok())
+    if (source.needs({.sample = sample, .fields = fields}, request).ok())
       for (const Unit& unit : request.units)
         if (unit.encoding != 0) return true;
   return false;

@@ -22,7 +22,9 @@ Status SampleReader::read(std::span<const uint64_t> samples,
   gather_.clear();
   const auto explain = [&](const Status& s, uint64_t n) { return s.of_sample(n, source_.key(n)); };
   for (const uint64_t n : samples)
-    if (Status s = gather_.add(source_, n, fields_, Key(0), true); !s.ok()) return explain(s, n);
+    if (Status s = gather_.add(source_, {.sample = n, .fields = fields_, .want_key = true});
+        !s.ok())
+      return explain(s, n);
   gather_.plan_reads({}, &units_);
   read_now(gather_, units_);
   for (size_t i = 0; i < samples.size(); ++i) {

@@ -138,11 +138,11 @@ TEST(Squashfs, plain_blocks_that_touch_are_one_extent_and_holes_are_zeros) {
   EXPECT_EQ(opened.format, "squashfs");
   Request request;
   const uint32_t field = 0;
-  ASSERT_TRUE(opened.source->needs(0, {&field, 1}, Key(0), true, request).ok());
+  ASSERT_TRUE(opened.source->needs({.sample = 0, .fields = {&field, 1}}, request).ok());
   ASSERT_EQ(request.units.size(), 1u);
   EXPECT_EQ(request.units[0].encoding, 0u);
   EXPECT_EQ(request.units[0].stored_bytes, 2 * 4096u + 3);
-  ASSERT_TRUE(opened.source->needs(1, {&field, 1}, Key(0), true, request).ok());
+  ASSERT_TRUE(opened.source->needs({.sample = 1, .fields = {&field, 1}}, request).ok());
   ASSERT_EQ(request.units.size(), 1u) << "both holes are the same unit";
   ASSERT_EQ(request.pieces.size(), 2u);
   EXPECT_EQ(request.pieces[1].length, 5u);

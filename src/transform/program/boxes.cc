@@ -54,11 +54,11 @@ class RowsDecoder : public Decoder {
 
   const TensorSpec& output() const override { return output_; }
 
-  Status run(Bytes value, Key draws, Slot& out) const override {
-    HEADRACE_ASSIGN(const std::vector<double> rows, read_rows(value, names_));
+  Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
+    HEADRACE_ASSIGN(const std::vector<double> rows, read_rows(inputs[0], names_));
     const AppliedGeometry* geometry = nullptr;
     if (follows_) {
-      HEADRACE_ASSIGN(geometry, find_geometry(draws.with(draw_group_)));
+      HEADRACE_ASSIGN(geometry, find_geometry(context, context.draws().with(draw_group_)));
     }
     std::vector<float> kept;
     std::vector<double> row(names_.width());

@@ -11,6 +11,7 @@
 #include "base/npy.h"
 #include "codec/raw_picture.h"
 #include "transform/program/applied_geometry.h"
+#include "transform/program/deferred_decoder.h"
 #include "transform/program/image_run.h"
 
 namespace headrace {
@@ -23,11 +24,6 @@ Box around(const Box& a, const Box& b) {
   const int y = std::min(a.y, b.y);
   return {x, y, std::max(a.x + a.width, b.x + b.width) - x,
           std::max(a.y + a.height, b.y + b.height) - y};
-}
-
-SharedPicture& this_threads_picture() {
-  static thread_local SharedPicture picture;
-  return picture;
 }
 
 // The i-th part of a slot that holds several results.
@@ -48,20 +44,21 @@ class ImageDecoder final : public Decoder {
   explicit ImageDecoder(Program program) : program_(std::move(program)) {}
   const TensorSpec& output() const override { return program_.output; }
 
-  Status run(Bytes value, Key draws, Slot& out) const override {
-    if (program_.views > 1) return run_views(value, draws, out);
-    const Key own = draws.with(program_.draw_group);
+  Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
+    const Bytes value = inputs[0];
+    if (program_.views > 1) return run_views(value, context, out);
+    const Key own = context.draws().with(program_.draw_group);
     ImageRun run(program_, own, out);
     if (program_.share != 0) {
-      HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, draws));
+      HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, context));
       HEADRACE_TRY(run.take(*picture));
     } else {
       HEADRACE_TRY(decode(value, run));
     }
     HEADRACE_TRY(run.finish());
     if (program_.joint == Joint::kLeads)
-      this_threads_geometry() = {own, run.source(), run.result(), run.map()};
-    return program_.joint == Joint::kFollows ? check_joint(own, run.source()) : Status();
+      context.part<AppliedGeometry>() = {own, run.source(), run.result(), run.map(), true};
+    return program_.joint == Joint::kFollows ? check_joint(context, own, run.source()) : Status();
   }
   uint64_t damaged() const override { return damaged_; }
 
@@ -85,8 +82,9 @@ class ImageDecoder final : public Decoder {
   }
 
   // The picture, as far as the views need it, or whole where other fields take from it too.
-  Result<const SharedPicture*> decoded(Bytes value, Key draws) const {
-    SharedPicture& picture = this_threads_picture();
+  Result<const SharedPicture*> decoded(Bytes value, SampleContext& context) const {
+    auto& picture = context.part<SharedPicture>();
+    const Key draws = context.draws();
     const SharedPicture::Name name{program_.share,        draws,         value.data(),
                                    value.size(),          program_.mode, program_.limits.strict,
                                    program_.limits.orient};
@@ -106,27 +104,17 @@ class ImageDecoder final : public Decoder {
     return all;
   }
 
-  Status run_views(Bytes value, Key draws, Slot& out) const {
-    HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, draws));
+  Status run_views(Bytes value, SampleContext& context, Slot& out) const {
+    HEADRACE_ASSIGN(const SharedPicture* picture, decoded(value, context));
     HEADRACE_ASSIGN(const MutableBytes all, out.room(program_.output.shape));
     if (all.size() < program_.output.bytes()) return internal("the slot is smaller than its shape");
     for (int v = 0; v < program_.views; ++v) {
       PartOfSlot part(all, program_.value.bytes(), v);
-      ImageRun run(program_, view_key(draws, v), part);
+      ImageRun run(program_, view_key(context.draws(), v), part);
       HEADRACE_TRY(run.take(*picture));
       HEADRACE_TRY(run.finish());
     }
     return {};
-  }
-
-  // The draws of a joint mean the same for pictures of one size alone.
-  static Status check_joint(Key own, Size size) {
-    HEADRACE_ASSIGN(const AppliedGeometry* geometry, find_geometry(own));
-    if (geometry->source == size) return {};
-    return corrupt("the picture is " + std::to_string(size.width) + "x" +
-                   std::to_string(size.height) + ", the one it is joined with " +
-                   std::to_string(geometry->source.width) + "x" +
-                   std::to_string(geometry->source.height));
   }
 
   const Program program_;
@@ -170,7 +158,7 @@ Result<PixelMode> mode_named(const std::string& name) {
   return invalid("no mode '" + name + "'; there are RGB, L, RGBA, P");
 }
 
-Status read_options(Params options, Program& program) {
+Status read_options(Params options, Program& program, bool& defer) {
   const std::string mode = options.take_text("mode", "RGB");
   program.fast = options.take_flag("fast", false);
   program.limits.strict = options.take_flag("strict", true);
@@ -181,6 +169,7 @@ Status read_options(Params options, Program& program) {
   const double views = options.take_number("views", 1);
   const double max_pixels =
       options.take_number("max_pixels", static_cast<double>(program.limits.max_pixels));
+  defer = options.take_flag("defer", false);
   HEADRACE_TRY(options.done());
   HEADRACE_ASSIGN(program.mode, mode_named(mode));
   if (layout != "HWC" && layout != "CHW")
@@ -216,7 +205,8 @@ Status resolve_raw(const FieldSpec& spec, Program& program, Size& size) {
 
 Result<std::unique_ptr<Decoder>> make_image_decoder(const FieldSpec& spec) {
   Program program;
-  HEADRACE_TRY(read_options(spec.options, program));
+  bool defer = false;
+  HEADRACE_TRY(read_options(spec.options, program, defer));
   program.draw_group = spec.draw_group.value_or(Key(0).with(spec.name).value());
   Size size{static_cast<int>(kVaries), static_cast<int>(kVaries)};
   HEADRACE_TRY(resolve_raw(spec, program, size));
@@ -230,6 +220,7 @@ Result<std::unique_ptr<Decoder>> make_image_decoder(const FieldSpec& spec) {
   program.share = spec.share;
   program.value = {program.store.dtype, program.store.shape(size, channels_of(program.mode))};
   program.output = program.value;
+  if (defer) return make_deferred_decoder(std::move(program));
   if (program.views > 1) {
     if (spec.joint != Joint::kNone) return invalid("views and hr.joint do not go together");
     if (!program.value.is_fixed())

@@ -84,6 +84,20 @@ Status ImageRun::finish() {
   return {};
 }
 
+Result<View> view_of_steps(const Program& program, Key draws, Size source) {
+  class NoSlot final : public Slot {
+    Result<MutableBytes> room(std::span<const int64_t>) override {
+      return internal("no pixels are made");
+    }
+  } nowhere;
+  ImageRun run(program, draws, nowhere);
+  HEADRACE_ASSIGN(View view, run.next_leg(source));
+  if (run.at_end()) return view;
+  return unsupported(run.name_of(run.next_) +
+                     ": it needs the pixels that the steps before it make, and with defer=true "
+                     "there are none");
+}
+
 Rng ImageRun::rng(const NamedStep& step) const {
   return Rng(step.moves ? draws_.with(step.draw) : draws_.with("pixels").with(step.draw));
 }

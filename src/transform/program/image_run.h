@@ -16,6 +16,9 @@
 
 namespace headrace {
 
+// All steps as one view of a picture of this size; kUnsupported where they take several passes.
+Result<View> view_of_steps(const Program& program, Key draws, Size source);
+
 // One thread; made anew for each result.
 class ImageRun final : public ImageSink {
  public:
@@ -41,6 +44,7 @@ class ImageRun final : public ImageSink {
   Size result() const { return size_; }
 
  private:
+  friend Result<View> view_of_steps(const Program& program, Key draws, Size source);
   struct Scratch;
   static Scratch& this_thread();
 

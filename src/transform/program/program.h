@@ -40,6 +40,7 @@ enum class Joint : uint8_t { kNone, kLeads, kFollows };
 // What      options                                           result
 // "image"   mode="RGB"|"L"|"RGBA"|"P", fast=False, strict=True, u8[3,h,w], as the steps make it;
 //           orient=False, max_pixels=178956970, views=1        u8[views,3,h,w] for more than one
+//           defer=False                                        u8[?]: codec/deferred.h
 // "boxes"   format, extra, key, … (boxes.h)                     f32[?,4 + extra]
 // "points"  extra, key                                         f32[?,2 + extra]
 // "scalar"  dtype="i64" ("f64" over floating point)           one element

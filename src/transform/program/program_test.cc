@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "codec/decoder_fixture.h"
 #include "transform/transform.h"
 
 namespace headrace {
@@ -74,7 +75,7 @@ TEST(ProgramTest, OptionsAreChecked) {
   spec.options = Params({{"fats", true}});
   EXPECT_EQ(error(spec),
             "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, layout, "
-            "shape, views, max_pixels");
+            "shape, views, max_pixels, defer");
 }
 
 TEST(ProgramTest, OtherFieldsTakeNoSteps) {
@@ -98,13 +99,13 @@ TEST(ProgramTest, ScalarsComeFromTextAndFromInlineBytes) {
   OneElement slot;
   auto text = make_decoder(spec).value();
   EXPECT_EQ(text->output().text(), "i64[]");
-  ASSERT_TRUE(text->run(as_bytes("17\n"), Key(0), slot).ok());
+  ASSERT_TRUE(decode_alone(*text, as_bytes("17\n"), Key(0), slot).ok());
   EXPECT_EQ(load_le<int64_t>(slot.bytes), 17);
 
   spec.stored = Stored::kInlineInt;
   std::array<std::byte, 8> raw{};
   store_le<int64_t>(raw, 99);
-  ASSERT_TRUE(make_decoder(spec).value()->run(raw, Key(0), slot).ok());
+  ASSERT_TRUE(decode_alone(*make_decoder(spec).value(), raw, Key(0), slot).ok());
   EXPECT_EQ(load_le<int64_t>(slot.bytes), 99);
 
   spec.stored = Stored::kInlineFloat;

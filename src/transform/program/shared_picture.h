@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedPicture: a decoded picture that several views, or several fields, are made from.
+// SharedPicture: a decoded picture that several views, or several fields, are made from.  A part of
+// the sample's context.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,11 @@ namespace headrace {
 // One thread at a time; it borrows nothing.
 class SharedPicture {
  public:
-  // Which picture this is: the number of the fields that share it, the sample, its bytes.
+  // Which picture of the sample this is: the number of the fields that share it, which of its
+  // values, its bytes.
   struct Name {
     uint64_t share = 0;  // 0: nobody else wants it
-    Key sample{0};
+    Key draws{0};
     const std::byte* data = nullptr;
     size_t bytes = 0;
     PixelMode mode = PixelMode::kRgb;
@@ -28,6 +30,7 @@ class SharedPicture {
     bool operator==(const Name&) const = default;
   };
 
+  void begin_sample() { name_ = {}; }
   bool holds(const Name& name) const { return name.share != 0 && name == name_; }
   // Keeps the region that `wanted` chooses, once it knows the size of the picture, of what
   // `decode` gives.
