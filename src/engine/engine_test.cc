@@ -23,10 +23,10 @@ constexpr uint64_t kSample = 1000;  // bytes of each sample
 constexpr uint64_t kPerFile = 10;
 
 // Reads finish later, on a thread of the store's own, newest first: as bad as a remote store gets.
-class LaterStore final : public Store {
+class LaterStore final : public StoreWrapper {
  public:
   explicit LaterStore(std::shared_ptr<const Store> inner)
-      : inner_(std::move(inner)), thread_([this] { run(); }) {}
+      : StoreWrapper(std::move(inner)), thread_([this] { run(); }) {}
   ~LaterStore() override {
     {
       MutexLock lock(mu_);
@@ -37,12 +37,8 @@ class LaterStore final : public Store {
   }
   void read(std::span<ReadRequest> requests) const override {
     MutexLock lock(mu_);
-    for (ReadRequest& r : requests) todo_.push_back(r);
+    for (ReadRequest& r : requests) todo_.push_back(std::move(r));
     wakes_.notify_all();
-  }
-  Result<FileInfo> stat(const std::string& path) const override { return inner_->stat(path); }
-  Result<std::vector<FileInfo>> list(const std::string& folder) const override {
-    return inner_->list(folder);
   }
 
  private:
@@ -55,10 +51,9 @@ class LaterStore final : public Store {
         if (todo_.empty()) return;
         now.swap(todo_);
       }
-      for (auto it = now.rbegin(); it != now.rend(); ++it) inner_->read(std::span(&*it, 1));
+      for (auto it = now.rbegin(); it != now.rend(); ++it) inner().read(std::span(&*it, 1));
     }
   }
-  const std::shared_ptr<const Store> inner_;
   mutable Mutex mu_;
   mutable CondVar wakes_;
   mutable std::deque<ReadRequest> todo_ HEADRACE_GUARDED_BY(mu_);
@@ -67,27 +62,21 @@ class LaterStore final : public Store {
 };
 
 // Of some reads the bytes are in memory already: as a page cache has them.
-class PartlyThere final : public Store {
+class PartlyThere final : public StoreWrapper {
  public:
   PartlyThere(std::shared_ptr<const Store> inner, uint64_t one_in)
-      : inner_(std::move(inner)), one_in_(one_in) {}
+      : StoreWrapper(std::move(inner)), one_in_(one_in) {}
   void read(std::span<ReadRequest> requests) const override {
     waited_ += requests.size();
-    inner_->read(requests);
+    inner().read(requests);
   }
-  bool read_if_there(const ReadRequest& request) const override {
+  bool read_if_resident(ReadRequest& request) const override {
     if (tried_++ % one_in_ != 0) return false;
-    return inner_->read_at(std::string(request.path), request.offset, request.length, *request.into)
-        .ok();
-  }
-  Result<FileInfo> stat(const std::string& path) const override { return inner_->stat(path); }
-  Result<std::vector<FileInfo>> list(const std::string& folder) const override {
-    return inner_->list(folder);
+    return inner().read_at(request.path, request.offset, request.length, request.into).ok();
   }
   uint64_t waited() const { return waited_; }
 
  private:
-  const std::shared_ptr<const Store> inner_;
   const uint64_t one_in_;
   mutable std::atomic<uint64_t> tried_{0}, waited_{0};
 };

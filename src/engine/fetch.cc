@@ -107,12 +107,16 @@ bool Engine::Core::read_late(const ChunkPtr& chunk, std::vector<Buffer>& warm) {
   bool is_there = true;
   for (ReadRange& range : chunk->gather.ranges()) {
     if (range.there) continue;
-    const ReadRequest request{range.path, range.offset, range.length, &range.into(), nullptr};
+    ReadRequest request{.path = range.path,
+                        .offset = range.offset,
+                        .length = range.length,
+                        .into = std::move(range.into())};
     // Whatever is thrown here, the I/O thread meets it too and says it.
     const Status tried = guard([&]() -> Status {
-      is_there = range.source->store().read_if_there(request);
+      is_there = range.source->store().read_if_resident(request);
       return {};
     });
+    range.into() = std::move(request.into);
     is_there = is_there && tried.ok();
     if (!is_there) break;
     read_.work(1, range.bytes().size(), 0);
@@ -139,9 +143,14 @@ void Engine::Core::read_ranges(const ChunkPtr& chunk) {
       read_.work(1, range.bytes().size(), 0);
       continue;
     }
-    chunk->reads.push_back({range.path, range.offset, range.length, &range.into(),
-                            [this, chunk, &range](Status status) {
-                              range.status = std::move(status);
+    chunk->reads.push_back({.path = range.path,
+                            .offset = range.offset,
+                            .length = range.length,
+                            .into = std::move(range.into()),
+                            .priority = chunk->errand.flight->sequence(),
+                            .done = [this, chunk, &range](ReadRequest&& read) {
+                              range.status = std::move(read.status);
+                              range.into() = std::move(read.into);
                               if (range.length == kWholeFile && range.status.ok())
                                 note_whole_file(range.bytes().size());
                               read_.work(1, range.bytes().size(), 0);
@@ -199,9 +208,13 @@ void Engine::Core::read_shared_unit(const std::shared_ptr<SharedUnit>& unit) {
     ++active_;
     take_memory(unit->expected_bytes());
   }
-  ReadRequest request{unit->path, unit->unit.offset, unit->unit.stored_bytes, &unit->stored,
-                      [this, unit](Status status) {
-                        unit->status = std::move(status);
+  ReadRequest request{.path = unit->path,
+                      .offset = unit->unit.offset,
+                      .length = unit->unit.stored_bytes,
+                      .into = std::move(unit->stored),
+                      .done = [this, unit](ReadRequest&& read) {
+                        unit->status = std::move(read.status);
+                        unit->stored = std::move(read.into);
                         read_.work(1, unit->stored.size(), 0);
                         bool abandon = false;
                         {

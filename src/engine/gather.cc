@@ -135,7 +135,7 @@ void Gather::plan_reads(const GatherOptions& options, UnitCache* units) {
   // Values that are handed over need memory of their own.
   if (options.pool != nullptr) return;
   for (ReadRange& range : ranges_)
-    range.there = range.source->store().look(range.path, range.offset, range.length);
+    range.there = range.source->store().pin(range.path, range.offset, range.length);
 }
 
 void Gather::lend(std::vector<Buffer>& warm) {

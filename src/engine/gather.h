@@ -27,14 +27,14 @@ struct ReadRange {
   std::string path;
   uint64_t offset = 0;
   uint64_t length = 0;
-  Buffer own;                  // kept for the next range
-  SharedBuffer shared;         // or, where values may be handed over, from a pool
-  std::optional<Bytes> there;  // or where it lies already: nothing is read
-  uint32_t values = 0;         // units that lie in it
+  Buffer own;                // kept for the next range
+  SharedBuffer shared;       // or, where values may be handed over, from a pool
+  std::optional<Pin> there;  // or where it lies already: nothing is read
+  uint32_t values = 0;       // units that lie in it
   Status status;
 
   Buffer& into() { return shared ? *shared : own; }
-  Bytes bytes() const { return there ? *there : shared ? shared->bytes() : own.bytes(); }
+  Bytes bytes() const { return there ? there->bytes() : shared ? shared->bytes() : own.bytes(); }
 };
 
 struct GatherOptions {

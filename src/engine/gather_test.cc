@@ -101,7 +101,8 @@ TEST_F(GatherTest, what_a_store_holds_is_not_read) {
   EXPECT_EQ(gather_.bytes_to_read(0), 0u);
   read_now(gather_, units_);
   EXPECT_EQ(std::to_integer<int>(gather_.value(1, 0).value()[0]), 600 % 256);
-  EXPECT_EQ(gather_.value(0, 0).value().data(), held->store().look("shard", 100, 100)->data());
+  EXPECT_EQ(gather_.value(0, 0).value().data(),
+            held->store().pin("shard", 100, 100)->bytes().data());
 
   // What becomes the user's gets memory of its own.
   gather_.clear();

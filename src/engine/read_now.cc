@@ -55,8 +55,13 @@ void read_now(Gather& gather, UnitCache& units) {
   std::vector<ReadRequest> reads;
   for (ReadRange& range : ranges) {
     if (range.there) continue;
-    reads.push_back({range.path, range.offset, range.length, &range.into(), [&](Status status) {
-                       range.status = std::move(status);
+    reads.push_back({.path = range.path,
+                     .offset = range.offset,
+                     .length = range.length,
+                     .into = std::move(range.into()),
+                     .done = [&](ReadRequest&& read) {
+                       range.status = std::move(read.status);
+                       range.into() = std::move(read.into);
                        latch.down();
                      }});
   }

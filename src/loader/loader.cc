@@ -119,7 +119,7 @@ Status Loader::choose_engine_options(const LoaderOptions& options) {
   // Near storage is read faster than it is decoded: more threads than these only get in the way
   // of those that decode.
   const bool far = std::any_of(sources_.begin(), sources_.end(), [](const LoaderSource& s) {
-    return s.source->size() > 0 && s.source->store().is_far(s.source->file_path(0));
+    return s.source->size() > 0 && !s.source->store().cost(s.source->file_path(0)).is_near();
   });
   e.io_threads = std::clamp(e.compute_threads, far ? 4 : 2, 16);
   // With processors to spare, others may as well read.
@@ -134,7 +134,8 @@ Status Loader::choose_engine_options(const LoaderOptions& options) {
   e.bad_samples = options.bad_samples;
   e.read_runs = options.read_runs;
   for (const LoaderSource& s : sources_)
-    e.read_runs = e.read_runs || s.source->store().prefers_runs();
+    e.read_runs = e.read_runs || (s.source->size() > 0 &&
+                                  s.source->store().cost(s.source->file_path(0)).is_remote());
   note_shared_units();
   if (!e.read_runs) return {};
   // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
