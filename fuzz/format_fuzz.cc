@@ -143,10 +143,11 @@ void open_by_all(Bytes in) {
   const Unit unit{.encoding = std::max(load_le<uint32_t>(in), 1u),
                   .stored_bytes = in.size() - 8,
                   .decoded_bytes = load_le<uint32_t>(in.subspan(4)) % (1u << 22)};
+  const auto store = store_of({});
   for (const Format* format : all_formats()) {
     if (format->decode_unit == nullptr) continue;
     Buffer opened;
-    const Status status = format->decode_unit("shard", unit, in.subspan(8), opened);
+    const Status status = format->decode_unit(*store, "shard", unit, in.subspan(8), opened);
     if (!status.ok()) continue;
     const Result<RowTable> table = RowTable::open(opened.bytes());
     if (!table.ok()) continue;

@@ -230,10 +230,10 @@ class Counter(collections.Counter[tuple[str, int, int]]):
         super().__init__()
         read, lock = parquet_bridge.read, threading.Lock()
 
-        def counted(path: str, offset: int, leaf: int, rows: int, stream: int) -> None:
+        def counted(file: Any, path: str, offset: int, leaf: int, rows: int, stream: int) -> None:
             with lock:
                 self[pathlib.Path(path).name, leaf, offset] += 1
-            read(path, offset, leaf, rows, stream)
+            read(file, path, offset, leaf, rows, stream)
 
         monkeypatch.setattr(parquet_bridge, "read", counted)
 

@@ -20,7 +20,7 @@
 #include "array/blosc.h"
 #include "base/buffer.h"
 #include "base/rng.h"
-#include "storage/store.h"
+#include "storage/open_store.h"
 
 namespace headrace {
 namespace {
@@ -50,7 +50,9 @@ int main_of(int argc, char** argv) {
       {"threads", "1"}, {"seconds", "3"}, {"batch", "8"}, {"read", "0"}, {"by", "library"}};
   const std::vector<std::string> paths = read_arguments(argc, argv, options);
   if (paths.empty()) return fail(invalid("no chunk is given"));
-  const std::shared_ptr<const Store> store = local_store();
+  const auto opened = store_of_all(paths);
+  if (!opened.ok()) return fail(opened.status());
+  const std::shared_ptr<const Store>& store = opened.value();
   const bool reads = options["read"] != "0";
   const bool own = options["by"] == "own";
   std::vector<Buffer> chunks(paths.size());

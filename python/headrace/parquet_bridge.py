@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parquet through pyarrow. Called by the engine; columns leave through Arrow's C interface.
 
+Files come as ``_core.StoreFile``: pyarrow reads them through the engine's store, wherever that is.
+
 pyarrow gives the GIL back while it reads and decodes. Nothing here holds a file open between calls, and
 there is no lock: a forked child can go on with what its parent had.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from .errors import DataError, Forbidden, NotFound, StorageError, Unsupported
 
-#: Footers that are kept, the latest used last: path -> ((bytes, time), metadata, {leaf: {offset: row group}}).
-_footers: dict[str, tuple[tuple[int, int], Any, dict[int, dict[int, int]]]] = {}
+#: What is known of a file: (its version, metadata, {leaf: {offset: row group}}).
+Footer = tuple[str, Any, dict[int, dict[int, int]]]
+#: Footers that are kept, by path, the latest used last.
+_footers: dict[str, Footer] = {}
 KEPT_FOOTERS = 64
 
 
@@ -46,12 +49,16 @@ def _translated(e: Exception) -> Exception:
     return DataError(f"pyarrow: {_words(e)}")
 
 
-def _footer(path: str) -> tuple[tuple[int, int], Any, dict[int, dict[int, int]]]:
-    info = os.stat(path)
-    stamp = (info.st_size, info.st_mtime_ns)
+def _opened(file: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.PythonFile(file, mode="r")
+
+
+def _footer(file: Any, path: str) -> Footer:
     held = _footers.pop(path, None)
-    if held is None or held[0] != stamp:
-        held = (stamp, _parquet().read_metadata(path), {})
+    if held is None or held[0] != file.version:
+        held = (file.version, _parquet().read_metadata(_opened(file)), {})
     _footers[path] = held
     while len(_footers) > KEPT_FOOTERS:
         _footers.pop(next(iter(_footers)), None)
@@ -65,10 +72,10 @@ def _offset(chunk: Any) -> int:
     return dictionary if dictionary is not None and 0 < dictionary < pages else pages
 
 
-def layout(path: str, schema: int) -> list[tuple[int, list[tuple[int, int]]]]:
+def layout(file: Any, path: str, schema: int) -> list[tuple[int, list[tuple[int, int]]]]:
     """(rows, [(offset, bytes) of each leaf]) of each row group; the types go to the ArrowSchema at ``schema``."""
     try:
-        metadata = _footer(path)[1]
+        metadata = _footer(file, path)[1]
         groups = []
         for g in range(metadata.num_row_groups):
             group = metadata.row_group(g)
@@ -80,7 +87,7 @@ def layout(path: str, schema: int) -> list[tuple[int, list[tuple[int, int]]]]:
         raise _translated(e) from None
 
 
-def _row_group(footer: tuple[tuple[int, int], Any, dict[int, dict[int, int]]], leaf: int, offset: int) -> int:
+def _row_group(footer: Footer, leaf: int, offset: int) -> int:
     _, metadata, places = footer
     if leaf not in places:
         if not 0 <= leaf < metadata.num_columns:
@@ -92,22 +99,25 @@ def _row_group(footer: tuple[tuple[int, int], Any, dict[int, dict[int, int]]], l
     return places[leaf][offset]
 
 
-def read(path: str, offset: int, leaf: int, rows: int, stream: int) -> None:
+def read(file: Any, path: str, offset: int, leaf: int, rows: int, stream: int) -> None:
     """A leaf of the row group that has it at ``offset``, or its first rows, to the ArrowArrayStream at ``stream``."""
     try:
         pq = _parquet()
-        footer = _footer(path)
+        footer = _footer(file, path)
         group = _row_group(footer, leaf, offset)
         # Pages one after the other where few rows are wanted, the whole column at once where all are.
-        with pq.ParquetFile(path, metadata=footer[1], buffer_size=65536 if rows else 0, page_checksum_verification=True) as file:
+        buffer_size = 65536 if rows else 0
+        with pq.ParquetFile(
+            _opened(file), metadata=footer[1], buffer_size=buffer_size, page_checksum_verification=True
+        ) as opened:
             if rows:
-                batches = file.reader.iter_batches(rows, [group], column_indices=[leaf], use_threads=False)
+                batches = opened.reader.iter_batches(rows, [group], column_indices=[leaf], use_threads=False)
                 import pyarrow as pa
 
                 first = next(iter(batches))
                 table = pa.Table.from_batches([first])
             else:
-                table = file.reader.read_row_group(group, column_indices=[leaf], use_threads=False)
+                table = opened.reader.read_row_group(group, column_indices=[leaf], use_threads=False)
         table.to_reader()._export_to_c(stream)
     except Exception as e:
         raise _translated(e) from None

@@ -18,6 +18,7 @@
 #include "pack/sample_columns.h"
 #include "pack/shard_writer.h"
 #include "pack_options.h"
+#include "storage/open_store.h"
 
 namespace nb = nanobind;
 
@@ -131,7 +132,8 @@ uint32_t file_checksum(const std::string& path) {
   Result<uint32_t> found = uint32_t{0};
   {
     nb::gil_scoped_release release;
-    found = checksum_of(*local_store(), path);
+    const Result<OpenedUrl> at = open_store(path);
+    found = at.ok() ? checksum_of(*at.value().store, at.value().path) : at.status();
   }
   return unwrap(std::move(found));
 }

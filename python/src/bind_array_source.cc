@@ -28,6 +28,7 @@
 #include "open/index_places.h"
 #include "progress.h"
 #include "python_store.h"
+#include "storage/open_store.h"
 
 namespace nb = nanobind;
 
@@ -254,7 +255,9 @@ ArrayDescription description_of(nb::handle d, const Store& store) {
 }
 
 std::shared_ptr<const Store> store_of(nb::handle d) {
-  std::shared_ptr<const Store> store = local_store();
+  const std::vector<std::string> files = files_of(d["files"]);
+  std::shared_ptr<const Store> store =
+      unwrap(open_store(files.empty() ? "/" : files.front())).store;
   return has(d, "readers") ? python_store(d["readers"], std::move(store)) : store;
 }
 
@@ -348,13 +351,13 @@ nb::dict npy_dict(const Result<NpyHeader>& parsed, const std::string& path) {
 
 // What array a .npy file holds and where it begins.
 nb::dict npy_file(const std::string& path) {
-  const auto store = local_store();
-  const FileInfo info = unwrap(store->stat(path));
+  const auto [store, place] = unwrap(open_store(path));
+  const FileInfo info = unwrap(store->stat(place));
   Buffer head;
-  check(store->read_at(path, 0, std::min<uint64_t>(info.bytes, kNpyStart), head));
+  check(store->read_at(place, 0, std::min<uint64_t>(info.bytes, kNpyStart), head));
   const Result<uint64_t> bytes = npy_header_bytes(head.bytes());
   if (!bytes.ok()) check(bytes.status().in_file(path));
-  check(store->read_at(path, 0, std::min(info.bytes, bytes.value()), head));
+  check(store->read_at(place, 0, std::min(info.bytes, bytes.value()), head));
   return npy_dict(parse_npy(head.bytes(), info.bytes), path);
 }
 
@@ -370,7 +373,8 @@ nb::dict npy_member(const std::string& path, nb::bytes head, uint64_t total) {
 
 // The variables of a classic NetCDF file and where they lie.
 nb::list netcdf_file(const std::string& path) {
-  const NetcdfFile file = unwrap(read_netcdf_classic(*local_store(), path));
+  const OpenedUrl at = unwrap(open_store(path));
+  const NetcdfFile file = unwrap(read_netcdf_classic(*at.store, at.path));
   nb::list dimensions;
   for (const std::string& name : file.dimensions) dimensions.append(to_str(name));
   nb::list out;
@@ -410,7 +414,7 @@ void bind_array_source(nb::module_& m) {
   });
   m.def("expand_urls", [](const std::vector<std::string>& urls) {
     nb::list out;
-    for (const std::string& url : unwrap(expand_urls(*local_store(), urls)))
+    for (const std::string& url : unwrap(expand_urls(*unwrap(store_of_all(urls)), urls)))
       out.append(to_str(url));
     return out;
   });

@@ -50,6 +50,7 @@ nb::list formats() {
     d["end"] = f->has_end;
     d["lengths"] = f->guards_lengths;
     d["python"] = f->needs_python;
+    d["rewrites"] = f->rewrites;
     out.append(d);
   }
   return out;

@@ -12,6 +12,8 @@
 #include "base/parallel.h"
 #include "convert.h"
 #include "errors.h"
+#include "storage/open_store.h"
+#include "storage/paths.h"
 
 namespace nb = nanobind;
 
@@ -37,16 +39,17 @@ struct Chunks {
 };
 
 Result<Chunks> find_chunks(const std::string& folder, const ZarrKeys& keys, const ShardForm* form) {
-  const std::shared_ptr<const Store> store = local_store();
+  HEADRACE_ASSIGN(const OpenedUrl at, open_store(folder));
+  const std::shared_ptr<const Store>& store = at.store;
   const auto cpus = static_cast<unsigned>(usable_cpus());
-  const unsigned threads = store->is_far(folder) ? std::max(cpus, kWaiting) : cpus;
+  const unsigned threads = store->cost(at.path).is_near() ? cpus : std::max(cpus, kWaiting);
   const RunJobs run = [threads](size_t count, const std::function<Status(size_t)>& job) {
     return parallel_for(count, threads, job);
   };
   Chunks out;
   HEADRACE_ASSIGN(out.found, list_zarr_chunks(folder, keys, run));
   for (const ZarrFile& file : out.found)
-    out.files.push_back(folder + '/' + zarr_key(keys, file.chunk));
+    out.files.push_back(join_path(folder, zarr_key(keys, file.chunk)));
   if (form != nullptr) {
     HEADRACE_ASSIGN(out.places, read_shard_indexes(*form, out.found, out.files, *store, run));
     return out;

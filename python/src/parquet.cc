@@ -8,10 +8,13 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "format/parquet/library.h"
 #include "held_object.h"
+#include "storage/store.h"
+#include "stored_bytes.h"
 
 namespace nb = nanobind;
 
@@ -60,6 +63,72 @@ uint64_t address(T* at) {
 nb::object path_of(const std::string& path) {
   return nb::steal(
       PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+}
+
+// What pyarrow reads from: the file object's face of a file of a store.  It must not be used after
+// detach().  One thread at a time.
+class StoreFile {
+ public:
+  StoreFile(const Store* store, FileInfo info) : store_(store), info_(std::move(info)) {}
+
+  nb::object read(int64_t wanted) {
+    const uint64_t left = info_.bytes - std::min(at_, info_.bytes);
+    const uint64_t length = wanted < 0 ? left : std::min(left, static_cast<uint64_t>(wanted));
+    auto buffer = std::make_shared<Buffer>();
+    if (store_ == nullptr) status_ = internal("a file that is used after its end");
+    if (status_.ok()) {
+      nb::gil_scoped_release release;
+      status_ = store_->read_at(info_.path, at_, length, *buffer);
+    }
+    if (!status_.ok()) throw std::runtime_error(status_.text());
+    at_ += length;
+    return stored_bytes(std::move(buffer));
+  }
+  int64_t seek(int64_t offset, int whence) {
+    const int64_t from = whence == 0   ? 0
+                         : whence == 1 ? static_cast<int64_t>(at_)
+                                       : static_cast<int64_t>(info_.bytes);
+    if (whence < 0 || whence > 2 || offset < -from) throw nb::value_error("no such place");
+    at_ = static_cast<uint64_t>(from + offset);
+    return tell();
+  }
+  int64_t tell() const { return static_cast<int64_t>(at_); }
+  bool closed() const { return closed_; }
+  void close() { closed_ = true; }
+  // The same while the file is.
+  std::string version() const {
+    return info_.version.empty() ? version_of(info_.bytes, info_.modified_ns) : info_.version;
+  }
+  void detach() { store_ = nullptr; }
+  const Status& status() const { return status_; }
+
+ private:
+  const Store* store_;
+  const FileInfo info_;
+  uint64_t at_ = 0;
+  Status status_;
+  bool closed_ = false;
+};
+
+// Calls `f` with a file object that is its own for the call.  What the store said is the cause of a
+// failure, where it said something.
+template <typename F>
+Status with_file(const Store& store, const std::string& path, F&& f) {
+  HEADRACE_ASSIGN(FileInfo info, store.stat(path));
+  Status cause;
+  const Status status = with_gil([&] {
+    const nb::object file = nb::cast(StoreFile(&store, std::move(info)));
+    StoreFile& own = nb::cast<StoreFile&>(file);
+    try {
+      f(file);
+    } catch (...) {
+      cause = own.status();
+      own.detach();
+      throw;
+    }
+    own.detach();
+  });
+  return cause.ok() ? status : cause;
 }
 
 // What pyarrow writes to: the file object's face of a sink.  One thread at a time.
@@ -135,10 +204,11 @@ class PyarrowWriter final : public ParquetFileWriter {
 
 class Pyarrow final : public ParquetLibrary {
  public:
-  Result<ParquetLayout> layout(const std::string& path) const override {
+  Result<ParquetLayout> layout(const Store& store, const std::string& path) const override {
     ParquetLayout out;
-    HEADRACE_TRY(with_gil([&] {
-      const nb::object groups = bridge().attr("layout")(path_of(path), address(out.schema.fill()));
+    HEADRACE_TRY(with_file(store, path, [&](const nb::object& file) {
+      const nb::object groups =
+          bridge().attr("layout")(file, path_of(path), address(out.schema.fill()));
       for (nb::handle item : groups) {
         const auto pair = nb::cast<nb::tuple>(item);
         ParquetGroup& group = out.groups.emplace_back();
@@ -152,10 +222,11 @@ class Pyarrow final : public ParquetLibrary {
     return out;
   }
 
-  Status read(const std::string& path, uint64_t offset, uint32_t leaf, uint64_t rows,
-              ArrowArrayStream* out) const override {
-    return with_gil(
-        [&] { bridge().attr("read")(path_of(path), offset, leaf, rows, address(out)); });
+  Status read(const Store& store, const std::string& path, uint64_t offset, uint32_t leaf,
+              uint64_t rows, ArrowArrayStream* out) const override {
+    return with_file(store, path, [&](const nb::object& file) {
+      bridge().attr("read")(file, path_of(path), offset, leaf, rows, address(out));
+    });
   }
 
   Result<std::unique_ptr<ParquetFileWriter>> create(
@@ -176,6 +247,16 @@ void bind_parquet(nb::module_& m) {
       .def("flush", [](SinkFile&) {})
       .def("close", &SinkFile::close)
       .def_prop_ro("closed", &SinkFile::closed);
+  nb::class_<StoreFile>(m, "StoreFile")
+      .def("read", &StoreFile::read, nb::arg("bytes") = -1)
+      .def("seek", &StoreFile::seek, nb::arg("offset"), nb::arg("whence") = 0)
+      .def("tell", &StoreFile::tell)
+      .def("close", &StoreFile::close)
+      .def("readable", [](StoreFile&) { return true; })
+      .def("seekable", [](StoreFile&) { return true; })
+      .def("writable", [](StoreFile&) { return false; })
+      .def_prop_ro("closed", &StoreFile::closed)
+      .def_prop_ro("version", &StoreFile::version);
   static const Pyarrow pyarrow;
   set_parquet_library(&pyarrow);
 }

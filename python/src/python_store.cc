@@ -16,9 +16,10 @@ namespace headrace::py {
 namespace {
 
 // Thread-safe: Python's lock lets one call in at a time.
-class PythonStore final : public Store {
+class PythonStore final : public StoreWrapper {
  public:
-  PythonStore(nb::handle readers, std::shared_ptr<const Store> rest) : rest_(std::move(rest)) {
+  PythonStore(nb::handle readers, std::shared_ptr<const Store> rest)
+      : StoreWrapper(std::move(rest)) {
     for (const auto& [path, reader] : nb::cast<nb::dict>(readers))
       readers_.emplace(nb::cast<std::string>(path),
                        std::make_unique<HeldObject>(nb::borrow<nb::object>(reader)));
@@ -28,25 +29,29 @@ class PythonStore final : public Store {
     for (ReadRequest& request : requests) {
       const auto it = readers_.find(request.path);
       if (it == readers_.end()) {
-        rest_->read({&request, 1});
-        continue;
+        inner().read({&request, 1});
+      } else if (request.is_cancelled()) {
+        complete_cancelled(std::move(request));
+      } else {
+        mark_sent(request);
+        Status status = call(*it->second, request);
+        complete(std::move(request), std::move(status));
       }
-      const Status status = call(*it->second, request);
-      request.done(status.ok() ? status : status.in_file(request.path));
     }
   }
 
-  Result<FileInfo> stat(const std::string& path) const override { return rest_->stat(path); }
-  Result<std::vector<FileInfo>> list(const std::string& folder) const override {
-    return rest_->list(folder);
+  bool read_if_resident(ReadRequest& request) const override {
+    return !readers_.contains(request.path) && inner().read_if_resident(request);
   }
-  bool prefers_runs() const override { return rest_->prefers_runs(); }
-  bool is_far(const std::string& path) const override {
-    return readers_.find(path) == readers_.end() && rest_->is_far(path);
+  std::optional<Pin> pin(std::string_view path, uint64_t offset, uint64_t length) const override {
+    return readers_.contains(path) ? std::nullopt : inner().pin(path, offset, length);
+  }
+  StoreCost cost(const std::string& path) const override {
+    return readers_.contains(path) ? StoreCost{.latency_ns = 100'000} : inner().cost(path);
   }
 
  private:
-  static Status call(const HeldObject& reader, const ReadRequest& request) {
+  static Status call(const HeldObject& reader, ReadRequest& request) {
     if (!nb::is_alive()) return cancelled("Python has ended");
     nb::gil_scoped_acquire gil;
     try {
@@ -59,8 +64,8 @@ class PythonStore final : public Store {
         return corrupt(fmt::format("{} bytes came where {} were asked for", bytes.size(),
                                    request.length))
             .at(request.offset);
-      request.into->resize(bytes.size());
-      if (bytes.size() > 0) std::memcpy(request.into->data(), bytes.c_str(), bytes.size());
+      request.into.resize(bytes.size());
+      if (bytes.size() > 0) std::memcpy(request.into.data(), bytes.c_str(), bytes.size());
       return {};
     } catch (nb::python_error& e) {
       if (e.matches(PyExc_KeyboardInterrupt)) {
@@ -75,7 +80,6 @@ class PythonStore final : public Store {
   }
 
   std::map<std::string, std::unique_ptr<HeldObject>, std::less<>> readers_;
-  const std::shared_ptr<const Store> rest_;
 };
 
 }  // namespace

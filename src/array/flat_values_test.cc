@@ -29,7 +29,7 @@ class FlatValues : public ::testing::Test {
     offsets_.shape = {static_cast<int64_t>(starts.size())};
     offsets_.chunk = offsets_.shape;
     offsets_.places = {{2, 0, 0, bytes.size()}};
-    return read_flat_values(flat_, offsets_, files_, *local_store());
+    return read_flat_values(flat_, offsets_, files_, *TestFolder::store());
   }
   // The value as its pieces make it.
   std::string value(const ValueTable& table, size_t i) {
@@ -46,8 +46,9 @@ class FlatValues : public ::testing::Test {
       }
       const Unit& unit = request.units[piece.unit];
       Buffer bytes;
-      EXPECT_TRUE(
-          local_store()->read_at(files_[unit.file], unit.offset, unit.stored_bytes, bytes).ok());
+      EXPECT_TRUE(TestFolder::store()
+                      ->read_at(files_[unit.file], unit.offset, unit.stored_bytes, bytes)
+                      .ok());
       out += as_text(bytes.bytes().subspan(piece.begin, piece.length));
     }
     return out;
@@ -89,7 +90,7 @@ TEST_F(FlatValues, compressed_ones_are_refused) {
 TEST_F(FlatValues, offsets_that_were_never_stored_take_no_memory) {
   offsets_.shape = offsets_.chunk = {int64_t{1} << 40};
   offsets_.places = {{2, 0, 0, 0}};
-  const auto table = read_flat_values(flat_, offsets_, files_, *local_store());
+  const auto table = read_flat_values(flat_, offsets_, files_, *TestFolder::store());
   ASSERT_FALSE(table.ok());
   EXPECT_EQ(table.status().code(), Code::kCorrupt);
   EXPECT_NE(table.status().text().find("'offsets' says 1099511627776 offsets, and 0 bytes"),

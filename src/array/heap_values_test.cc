@@ -13,22 +13,24 @@ namespace {
 using Table = Result<std::shared_ptr<const ValueTable>>;
 
 // Counts what is read.  One thread at a time.
-class CountingStore final : public Store {
+class CountingStore final : public StoreWrapper {
  public:
-  explicit CountingStore(ByteList file) { store_.put("f", std::move(file)); }
+  explicit CountingStore(ByteList file) : StoreWrapper(holding(std::move(file))) {}
   void read(std::span<ReadRequest> requests) const override {
     reads += requests.size();
     for (const ReadRequest& r : requests) bytes += r.length;
-    store_.read(requests);
+    inner().read(requests);
   }
-  Result<FileInfo> stat(const std::string& path) const override { return store_.stat(path); }
-  Result<std::vector<FileInfo>> list(const std::string& f) const override { return store_.list(f); }
 
   mutable size_t reads = 0;
   mutable uint64_t bytes = 0;
 
  private:
-  MemoryStore store_;
+  static std::shared_ptr<const Store> holding(ByteList file) {
+    auto store = std::make_shared<MemoryStore>();
+    store->put("f", std::move(file));
+    return store;
+  }
 };
 
 Table read_table(const HeapValues& values, const ByteList& file) {

@@ -68,7 +68,7 @@ std::vector<bool> find_lonely(const ArrayDescription& d, uint64_t tiles, const S
              static_cast<double>(size_of(array->dtype));
     return sum;
   };
-  const bool near = !d.files.empty() && !store.is_far(d.files[0]);
+  const bool near = !d.files.empty() && store.cost(d.files[0]).is_near();
   std::vector<bool> out(d.variables.size(), false);
   for (size_t v = 0; v < out.size(); ++v) {
     const Variable& variable = d.variables[v];

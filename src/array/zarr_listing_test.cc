@@ -144,7 +144,7 @@ class ZarrShards : public ::testing::Test {
     for (size_t i = 0; i < shards.size(); ++i)
       files.push_back(f_.put("c/" + std::to_string(i), shards[i]));
     const Files found{{0, shards[0].size()}, {3, shards[1].size()}};
-    return read_shard_indexes(form_, found, files, *local_store(), on_threads);
+    return read_shard_indexes(form_, found, files, *TestFolder::store(), on_threads);
   }
 
   static constexpr uint64_t kNone = ~uint64_t{0};
@@ -193,7 +193,7 @@ TEST_F(ZarrShards, damage_names_file_and_place) {
   form_.per_shard = {int64_t{1} << 40, int64_t{1} << 40};
   form_.shards = {1, 1};
   EXPECT_FALSE(read_shard_indexes(form_, {{0, 100}}, {f_.put("x", std::string(100, 'x'))},
-                                  *local_store(), on_threads)
+                                  *TestFolder::store(), on_threads)
                    .ok());
 }
 

@@ -79,6 +79,19 @@ TEST_P(WritableFormatConformance, the_same_samples_give_the_same_bytes) {
   EXPECT_EQ(write(samples(format())), write(samples(format())));
 }
 
+// Where a sink refuses to go back, formats that say they never do are written all the same.
+TEST_P(WritableFormatConformance, says_whether_it_goes_back_in_its_file) {
+  std::vector<std::byte> companion, expected;
+  const auto written = try_to_write_samples(format(), samples(format()), &companion, true);
+  if (format().rewrites) {
+    EXPECT_EQ(written.status().code(), Code::kUnsupported) << written.status().text();
+    return;
+  }
+  ASSERT_TRUE(written.ok()) << written.status().text();
+  EXPECT_EQ(written.value(), write_samples(format(), samples(format()), &expected));
+  EXPECT_EQ(companion, expected);
+}
+
 TEST_P(WritableFormatConformance, is_recognised_by_its_bytes) {
   EXPECT_EQ(guess_format(write(samples(format())), "no_suffix").value(), &format());
 }

@@ -10,15 +10,12 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "storage/paths.h"
 #include "storage/store.h"
 
 namespace headrace {
 
 inline constexpr std::string_view kFolderIndex = "index.json";
-
-inline std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 // "a/b/x.bin" is "a/b/index.json".
 inline std::string index_beside(std::string_view path) {

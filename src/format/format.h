@@ -74,14 +74,15 @@ struct Format {
   std::string_view companion = {};  // suffix of a second file, in place of the shard's suffix
   // Names of the fields it can hold, where it cannot hold any; keys are then numbers.
   std::span<const std::string_view> only = {};
-  bool takes_folders = false;           // a shard may be a folder
-  bool takes_parts = false;             // `path#part` means something
-  bool holds_gaps = true;               // written, a sample may lack a field that others have
-  bool sorts_keys = false;              // samples come to its writer in the order of their keys
-  bool needs_python = false;            // works only where the Python module brought a library
-  bool has_checksum = false;            // the format itself notices changed payload bytes
-  bool has_end = true;                  // and a cut between two samples: an end mark, a count
-  bool guards_lengths = true;           // and changed lengths and names
+  bool takes_folders = false;  // a shard may be a folder
+  bool takes_parts = false;    // `path#part` means something
+  bool holds_gaps = true;      // written, a sample may lack a field that others have
+  bool sorts_keys = false;     // samples come to its writer in the order of their keys
+  bool rewrites = false;       // its writer goes back in its file: no object store can take that
+  bool needs_python = false;   // works only where the Python module brought a library
+  bool has_checksum = false;   // the format itself notices changed payload bytes
+  bool has_end = true;         // and a cut between two samples: an end mark, a count
+  bool guards_lengths = true;  // and changed lengths and names
   bool (*sniff)(Bytes head) = nullptr;  // true: these first bytes can only be this format
   // The shards of a folder that is this format's as a whole (an index.json, a data.mdb), in
   // order: files in it, or the folder itself where that is one shard.  Empty: not its own.

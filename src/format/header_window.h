@@ -36,7 +36,7 @@ class HeaderWindow {
     const uint64_t end = begin_ + buffer_.size();
     const bool jumped = offset > end + kWorthSkipping;
     size_ = jumped ? kSmallRead : std::min(size_ * 2, kLargeRead);
-    const uint64_t want = shard_.store.prefers_runs() ? kRunRead : size_;
+    const uint64_t want = is_remote_ ? kRunRead : size_;
     begin_ = offset;
     return shard_.store.read_at(shard_.info.path, offset,
                                 std::min(std::max(want, length), shard_.info.bytes - offset),
@@ -44,6 +44,7 @@ class HeaderWindow {
   }
 
   const ShardInput& shard_;
+  const bool is_remote_ = shard_.store.cost(shard_.info.path).is_remote();
   Buffer buffer_;
   uint64_t begin_ = 0;
   uint64_t size_ = kSmallRead;

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "format/format.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -86,7 +87,7 @@ Schema described_by_pack(const Store& store, const std::string& folder, std::str
   if (std::none_of(schema.begin(), schema.end(),
                    [](const Field& f) { return f.storage == Storage::kExtent && !f.dtype; }))
     return {};
-  const std::optional<Json> head = head_of(store, folder + '/' + std::string(kPackManifest));
+  const std::optional<Json> head = head_of(store, join_path(folder, kPackManifest));
   const Json* fields = head && says(head->find("format"), format) ? head->find("fields") : nullptr;
   if (fields == nullptr) return {};
   Schema out = schema;

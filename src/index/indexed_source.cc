@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "index/number_lists.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -169,7 +170,7 @@ bool IndexedSource::run_of(uint64_t sample, Unit& run) const {
 
 Status IndexedSource::decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const {
   if (parts_.decode_unit == nullptr) return internal("this format has no units to open");
-  return parts_.decode_unit(file_path(unit.file), unit, stored, decoded);
+  return parts_.decode_unit(*parts_.store, file_path(unit.file), unit, stored, decoded);
 }
 
 std::string IndexedSource::file_path(uint32_t file) const {
@@ -181,8 +182,7 @@ std::string IndexedSource::file_path(uint32_t file) const {
   // A part that cannot be read any more: the root is what is left to name.
   if (!part.ok() || !part.value()->part->path(file - parts_.shards.first_file(shard), path).ok())
     return place;
-  if (path.starts_with('/')) return path;
-  return place.empty() || place.ends_with('/') ? place + path : place + '/' + path;
+  return join_path(place, path);
 }
 
 Status IndexedSource::read_key(uint64_t sample, std::string& out) const {

@@ -23,8 +23,9 @@
 
 namespace headrace {
 
-using OpenUnit = Status (*)(const std::string& path, const Unit& unit, Bytes stored,
-                            Buffer& decoded);
+// Of a file of `store`; almost all have what they need in `stored`.
+using OpenUnit = Status (*)(const Store& store, const std::string& path, const Unit& unit,
+                            Bytes stored, Buffer& decoded);
 
 struct IndexedParts {
   ShardTable shards;

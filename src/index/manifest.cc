@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "index/schema_bytes.h"
 #include "index/varint.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -149,7 +150,7 @@ std::vector<uint32_t> block_samples(const Part& part) {
 
 Result<std::unique_ptr<IndexWriter>> IndexWriter::create(const std::string& folder,
                                                          std::string format) {
-  HEADRACE_ASSIGN(std::unique_ptr<Sink> parts, file_sink(folder + '/' + std::string(kPartsName)));
+  HEADRACE_ASSIGN(std::unique_ptr<Sink> parts, file_sink(join_path(folder, kPartsName)));
   std::unique_ptr<IndexWriter> writer(new IndexWriter(folder, std::move(parts)));
   writer->manifest_.format = std::move(format);
   return writer;
@@ -165,7 +166,7 @@ Status IndexWriter::add(const Part& part, std::string_view name) {
 Status IndexWriter::finish() {
   // The manifest last: while it is there, so are the parts it speaks of.
   HEADRACE_TRY(parts_->close());
-  return write_file(folder_ + '/' + std::string(kManifestName), encode_manifest(manifest_));
+  return write_file(join_path(folder_, kManifestName), encode_manifest(manifest_));
 }
 
 std::function<Result<PartPointer>(size_t)> part_loader(std::shared_ptr<const Store> store,
@@ -180,7 +181,7 @@ std::function<Result<PartPointer>(size_t)> part_loader(std::shared_ptr<const Sto
     where->begin.push_back(where->begin.back() + shard.part_bytes);
     where->checksum.push_back(shard.part_checksum);
   }
-  const std::string path = folder + '/' + std::string(kPartsName);
+  const std::string path = join_path(folder, kPartsName);
   return [store = std::move(store), path, where](size_t shard) -> Result<PartPointer> {
     const uint64_t begin = where->begin[shard];
     HEADRACE_ASSIGN(PartPointer part,

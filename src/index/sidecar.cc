@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "storage/paths.h"
 #include "storage/sink.h"
 
 namespace headrace {
@@ -21,14 +22,17 @@ bool is_current(const Part& part, const FileInfo& shard, const Store& store) {
            head.modified_ns == shard.modified_ns;
   if (head.folders.empty()) return false;
   return std::all_of(head.folders.begin(), head.folders.end(), [&](const FolderStamp& folder) {
-    const Result<FileInfo> now =
-        folder.path.empty() ? Result<FileInfo>(shard) : store.stat(shard.path + '/' + folder.path);
-    return now.ok() && now.value().is_folder && now.value().modified_ns == folder.modified_ns;
+    const Result<FileInfo> now = folder.path.empty()
+                                     ? Result<FileInfo>(shard)
+                                     : store.stat(join_path(shard.path, folder.path));
+    // Folders without a time, as in an object store, may have changed.
+    return now.ok() && now.value().is_folder && folder.modified_ns != 0 &&
+           now.value().modified_ns == folder.modified_ns;
   });
 }
 
-Result<PartPointer> read_sidecar(std::shared_ptr<const Store> store, const std::string& path,
-                                 const FileInfo& shard, uint64_t memory_bytes) {
+Result<PartPointer> read_sidecar(const std::shared_ptr<const Store>& store, const std::string& path,
+                                 const FileInfo& shard, const Store& data, uint64_t memory_bytes) {
   HEADRACE_ASSIGN(const FileInfo info, store->stat(path));
   PartPointer part;
   if (info.bytes <= memory_bytes) {
@@ -37,7 +41,7 @@ Result<PartPointer> read_sidecar(std::shared_ptr<const Store> store, const std::
   } else {
     HEADRACE_ASSIGN(part, Part::open(store, path, 0, info.bytes));
   }
-  if (!is_current(*part, shard, *store))
+  if (!is_current(*part, shard, data))
     return not_found("the shard has changed since it was indexed");
   return part;
 }

@@ -26,9 +26,10 @@ std::string sidecar_path(const FileInfo& shard);
 bool is_current(const Part& part, const FileInfo& shard, const Store& store);
 
 // The part kept at `path` if it is there, intact and current for `shard`; else why not.
-// Up to `memory_bytes` it is read whole and verified; a larger one is read by groups.
-Result<PartPointer> read_sidecar(std::shared_ptr<const Store> store, const std::string& path,
-                                 const FileInfo& shard, uint64_t memory_bytes);
+// `data` is the store of the shard.  Up to `memory_bytes` it is read whole and verified; a larger
+// one is read by groups.
+Result<PartPointer> read_sidecar(const std::shared_ptr<const Store>& store, const std::string& path,
+                                 const FileInfo& shard, const Store& data, uint64_t memory_bytes);
 
 // Appears complete or not at all.
 Status write_sidecar(const std::string& path, const Part& part);

@@ -9,6 +9,7 @@
 #include "open/expand.h"
 #include "open/open.h"
 #include "open/shard_indexer.h"
+#include "storage/open_store.h"
 
 namespace headrace {
 namespace {
@@ -86,13 +87,15 @@ class IndexBuilder {
 
 Status build_index(const std::vector<std::string>& urls, const std::string& to,
                    const OpenOptions& options) {
-  const std::shared_ptr<const Store> store =
-      options.store == nullptr ? local_store() : options.store;
+  std::shared_ptr<const Store> store = options.store;
+  if (store == nullptr) {
+    HEADRACE_ASSIGN(store, store_of_all(urls));
+  }
+  HEADRACE_ASSIGN(const std::string folder, local_path(clean_path(to)));
   HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
   OpenOptions whole = options;
   whole.memory_bytes = ~uint64_t{0};  // parts are copied from memory
   HEADRACE_ASSIGN(std::vector<FileInfo> shards, ShardIndexer(store, whole).stat_all(paths));
-  const std::string folder = clean_path(to);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return from_errno(error.value(), "make folder").in_file(folder);

@@ -12,6 +12,7 @@
 #include "format/registry.h"
 #include "index/names.h"
 #include "index/sidecar.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -34,7 +35,7 @@ Status match_entries(const Store& store, const std::string& folder, const std::s
     if (folders && !entry.is_folder) continue;
     if (!folders && name.ends_with(kSidecarSuffix)) continue;
     if (::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) != 0) continue;
-    out.push_back(folder.empty() ? name : (folder.ends_with('/') ? folder : folder + '/') + name);
+    out.push_back(join_path(folder, name));
   }
   return {};
 }
@@ -130,7 +131,7 @@ Status expand_named(const Store& store, const NamedPart& named, Texts& out) {
     const Result<FileInfo> info = store.stat(path);
     return info.ok() && info.value().is_folder;
   };
-  const std::string inside = named.path + '/' + named.part;
+  const std::string inside = join_path(named.path, named.part);
   if (stays_inside(named.part) && is_folder(named.path) && is_folder(inside))
     return expand_one(store, clean_path(inside), out);
   const size_t before = out.size();
@@ -142,7 +143,8 @@ Status expand_named(const Store& store, const NamedPart& named, Texts& out) {
 }  // namespace
 
 Result<std::vector<std::string>> expand_glob(const Store& store, const std::string& pattern) {
-  Texts found{pattern.starts_with('/') ? "/" : ""};
+  const std::string_view scheme = scheme_of(pattern);
+  Texts found{!scheme.empty() ? std::string(scheme) + "://" : pattern.starts_with('/') ? "/" : ""};
   for (size_t at = found[0].size(); at < pattern.size();) {
     const size_t slash = std::min(pattern.find('/', at), pattern.size());
     const std::string piece = pattern.substr(at, slash - at);
@@ -150,8 +152,7 @@ Result<std::vector<std::string>> expand_glob(const Store& store, const std::stri
     Texts next;
     for (const std::string& folder : found) {
       if (!has_wildcard(piece))
-        next.push_back(folder.empty() ? piece
-                                      : (folder.ends_with('/') ? folder : folder + '/') + piece);
+        next.push_back(join_path(folder, piece));
       else if (Status s = match_entries(store, folder, piece, !last, next);
                !s.ok() && found.size() == 1)
         return s;  // among several folders, one may be without the next level
@@ -171,9 +172,6 @@ Result<std::vector<std::string>> expand_urls(const Store& store,
   Texts out;
   for (const std::string& url : urls) {
     HEADRACE_ASSIGN(const Texts paths, expand_braces(clean_path(url)));
-    if (const size_t scheme = paths.front().find("://"); scheme != std::string::npos)
-      return unsupported(
-          fmt::format("this build reads local files, not {}", paths.front().substr(0, scheme + 3)));
     // A long list is taken at its word: what is missing shows when it is opened.
     if (paths.size() > kMaxLookedAt && !has_wildcard(paths.front())) {
       out.insert(out.end(), paths.begin(), paths.end());
@@ -195,7 +193,10 @@ NamedPart split_part(const Store& store, const std::string& path) {
 std::string clean_path(std::string path) {
   constexpr std::string_view kScheme = "file://";
   if (path.starts_with(kScheme)) path.erase(0, kScheme.size());
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const bool is_url = !scheme_of(path).empty();
+  const size_t least = is_url ? scheme_of(path).size() + 3 : 1;
+  while (path.size() > least && path.ends_with('/')) path.pop_back();
+  if (is_url) return path;
   // "." has no name to put a sidecar beside; its absolute form has.
   const std::string_view last = std::string_view(path).substr(path.rfind('/') + 1);
   if (last == "." || last == "..") {

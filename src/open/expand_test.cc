@@ -54,7 +54,6 @@ TEST(Urls, a_folder_of_shards_is_its_shards) {
   EXPECT_EQ(expand_urls(*store, {"g/odd[1].tar"}).value(), (Texts{"g/odd[1].tar"}));
   EXPECT_EQ(expand_urls(*store, {"{d,e}"}).value(), (Texts{"d/a.tar", "d/b.tar", "e/a.tar"}));
   EXPECT_EQ(expand_urls(*store, {}).status().code(), Code::kInvalidArgument);
-  EXPECT_EQ(expand_urls(*store, {"s3://bucket/x-{0..9}.tar"}).status().code(), Code::kUnsupported);
 }
 
 TEST(RelativeNames, are_below_the_folder_all_share) {

@@ -16,6 +16,7 @@
 
 #include "base/hash.h"
 #include "index/sidecar.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -74,31 +75,63 @@ std::string existing_cache_folder() {
 
 std::string cached_sidecar(const std::string& folder, const FileInfo& shard) {
   std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(shard.path, error);
-  const std::string text = error ? shard.path : absolute.lexically_normal().string();
+  std::string text = shard.path;
+  if (scheme_of(text).empty()) {
+    const std::filesystem::path absolute = std::filesystem::absolute(shard.path, error);
+    if (!error) text = absolute.lexically_normal().string();
+  }
   const FileInfo name{.path = text.substr(text.rfind('/') + 1), .part = shard.part};
   return fmt::format("{}/{}-{}", folder, Hasher().add(text).finish().hex(), sidecar_path(name));
 }
 
-Result<std::unique_ptr<BuildLock>> BuildLock::acquire(const std::string& path,
-                                                      const std::atomic<bool>* cancel) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::unique_ptr<BuildLock>(new BuildLock(-1));
-  std::unique_ptr<BuildLock> lock(new BuildLock(fd));
+// False where there are no locks.
+Result<bool> BuildLock::wait_for(int fd, const std::atomic<bool>* cancel) {
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) return std::unique_ptr<BuildLock>(new BuildLock(-1));
+    if (errno != EWOULDBLOCK) return false;
     if (cancel != nullptr && cancel->load())
       return cancelled("waiting for another process' index was cancelled");
     // flock() has no wait that Ctrl-C could end from another thread; 20 ms is nothing beside a
     // build.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return lock;
+  return true;
+}
+
+Result<std::unique_ptr<BuildLock>> BuildLock::acquire(const std::string& path,
+                                                      const std::atomic<bool>* cancel) {
+  if (!scheme_of(path).empty()) return acquire_in_cache(path, cancel);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::unique_ptr<BuildLock> lock(new BuildLock(fd));
+  if (fd < 0) return lock;
+  HEADRACE_ASSIGN(const bool locked, wait_for(fd, cancel));
+  return locked ? std::move(lock) : std::unique_ptr<BuildLock>(new BuildLock(-1));
+}
+
+Result<std::unique_ptr<BuildLock>> BuildLock::acquire_in_cache(const std::string& url,
+                                                               const std::atomic<bool>* cancel) {
+  std::unique_ptr<BuildLock> none(new BuildLock(-1));
+  const Result<std::string> cache = cache_folder();
+  if (!cache.ok()) return none;
+  const std::string file = cached_sidecar(cache.value(), FileInfo{.path = url}) + ".lock";
+  while (true) {
+    const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return none;
+    const BuildLock closes(fd);
+    HEADRACE_ASSIGN(const bool locked, wait_for(fd, cancel));
+    if (!locked) return none;
+    struct stat info{};
+    if (::fstat(fd, &info) != 0) return none;
+    // Without a name: the one that had it has removed it, and a lock on it keeps nobody out.
+    if (info.st_nlink == 0) continue;
+    return std::unique_ptr<BuildLock>(new BuildLock(::fcntl(fd, F_DUPFD_CLOEXEC, 0), file));
+  }
 }
 
 BuildLock::~BuildLock() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ < 0) return;
+  if (!made_.empty()) ::unlink(made_.c_str());  // before the lock is let go
+  ::close(fd_);
 }
 
 }  // namespace headrace

@@ -21,13 +21,14 @@ Result<std::string> cache_folder();
 // Like cache_folder(), but makes nothing; "" where there is none yet.
 std::string existing_cache_folder();
 
-// The sidecar of `shard` in a cache folder: its name after a hash of its absolute path.
+// The sidecar of `shard` in a cache folder: its name after a hash of its absolute path or URL.
 std::string cached_sidecar(const std::string& folder, const FileInfo& shard);
 
 // Held while indexes of `path` (a file or folder that is there) are built.  Another process
 // that asks waits, until the holder is done or gone, or `cancel` is set.  Locks the data
 // itself (flock), so that nothing is left behind; where the file system has no locks, nobody
-// waits.
+// waits.  For data that are not on this machine it locks a file in the cache folder, and removes it
+// in the end: processes of other machines build for themselves.
 class BuildLock {
  public:
   static Result<std::unique_ptr<BuildLock>> acquire(const std::string& path,
@@ -37,8 +38,12 @@ class BuildLock {
   BuildLock& operator=(const BuildLock&) = delete;
 
  private:
-  explicit BuildLock(int fd) : fd_(fd) {}
-  const int fd_;  // -1: no lock to be had
+  explicit BuildLock(int fd, std::string made = {}) : fd_(fd), made_(std::move(made)) {}
+  static Result<bool> wait_for(int fd, const std::atomic<bool>* cancel);
+  static Result<std::unique_ptr<BuildLock>> acquire_in_cache(const std::string& url,
+                                                             const std::atomic<bool>* cancel);
+  const int fd_;            // -1: no lock to be had
+  const std::string made_;  // to be removed in the end; "": nothing
 };
 
 }  // namespace headrace

@@ -14,23 +14,18 @@
 #include "open/expand.h"
 #include "open/index_places.h"
 #include "open/shard_indexer.h"
+#include "storage/open_store.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
 
 constexpr size_t kMaxNotices = 3;  // of shards; what is wrong with one is often wrong with all
 
-// Empty where the path has none: names beside it are then whole, as the store takes them.
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return "";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // Where the files of a shard are: the shard itself, its folder, or the root that was given.
 std::string place_of(const FileInfo& shard, bool has_files, const OpenOptions& options) {
   if (!has_files || shard.is_folder) return shard.path;
-  return options.root.empty() ? folder_of(shard.path) : clean_path(options.root);
+  return options.root.empty() ? parent_folder(shard.path) : clean_path(options.root);
 }
 
 // Of a shard that names files (a list, an index): is the first there?  Saying so now is better than
@@ -40,7 +35,7 @@ Status check_root(const Store& store, const Part& part, const FileInfo& list,
   if (list.is_folder || !part.head().has_files || part.head().files == 0) return {};
   std::string first;
   HEADRACE_TRY(part.path(0, first));
-  const std::string there = first.starts_with('/') || root.empty() ? first : root + '/' + first;
+  const std::string there = join_path(root, first);
   if (store.stat(there).ok()) return {};
   const std::string hint = store.stat(first).ok()
                                ? "it is there relative to the current folder: give that as root"
@@ -61,10 +56,10 @@ Result<std::vector<std::string>> absolute_paths(std::vector<std::string> paths) 
   std::error_code error;
   const std::string here = std::filesystem::current_path(error).string();
   for (std::string& path : paths) {
-    if (path.starts_with('/')) continue;
+    if (is_absolute(path)) continue;
     if (error) return from_errno(error.value(), "current folder");
     while (path.starts_with("./")) path.erase(0, 2);
-    path = here + '/' + path;
+    path = join_path(here, path);
   }
   return paths;
 }
@@ -133,7 +128,8 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
     opened.notices.push_back(
         fmt::format("{}: and {} more like these", name_urls(urls), noted - kMaxNotices));
   if (made.shards.samples() == 0) return no_samples(urls, opened.notices);
-  made.described = described_by_pack(*store, folder_of(shards[0].path), opened.format, made.schema);
+  made.described =
+      described_by_pack(*store, parent_folder(shards[0].path), opened.format, made.schema);
   made.parts = std::move(parts);
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
   return opened;
@@ -179,9 +175,9 @@ Result<Opened> open_by_sidecars(const std::vector<std::string>& urls,
 // A shard that changed since it was indexed shows when its part is first needed: one stat then,
 // none at the start.
 std::function<Result<PartPointer>(size_t)> checked_loader(
-    std::shared_ptr<const Store> store, const std::string& folder, const Manifest& manifest,
+    std::shared_ptr<const Store> store, const OpenedUrl& index, const Manifest& manifest,
     std::shared_ptr<const std::vector<std::string>> paths) {
-  return [load = part_loader(local_store(), folder, manifest), store,
+  return [load = part_loader(index.store, index.path, manifest), store,
           paths](size_t shard) -> Result<PartPointer> {
     HEADRACE_ASSIGN(PartPointer part, load(shard));
     if (part->head().has_files) return part;
@@ -197,9 +193,11 @@ std::function<Result<PartPointer>(size_t)> checked_loader(
 Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
                                 const std::vector<std::string>& paths,
                                 std::shared_ptr<const Store> store, const OpenOptions& options) {
-  const std::string folder = clean_path(options.index);
-  const std::string place = folder + '/' + std::string(kManifestName);
-  HEADRACE_ASSIGN(const Buffer bytes, local_store()->read_all(place));
+  HEADRACE_ASSIGN(const OpenedUrl index, open_store(clean_path(options.index)));
+  const std::string place = join_path(index.path, kManifestName);
+  HEADRACE_ASSIGN(const Buffer bytes, index.store->read_all(place));
+  // So that no part is read from a file that this index has replaced.
+  HEADRACE_TRY(index.store->stat(join_path(index.path, kPartsName)).status());
   Result<Manifest> parsed = parse_manifest(bytes.bytes());
   if (!parsed.ok()) return parsed.status().in_file(place);
   const Manifest& manifest = parsed.value();
@@ -213,7 +211,7 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
   HEADRACE_ASSIGN(const Format* format, find_format(opened.format));
   const bool has_files = manifest.shards.front().has_files;
   const std::vector<std::string> names = relative_names(paths, has_files);
-  const auto load = checked_loader(store, folder, manifest,
+  const auto load = checked_loader(store, index, manifest,
                                    std::make_shared<const std::vector<std::string>>(paths));
   bool shared = false;
   if (format->decode_unit != nullptr) {
@@ -253,7 +251,7 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
     blocks = blocks.subspan(row.blocks);
   }
   if (made.shards.samples() == 0) return no_samples(urls, {});
-  made.described = described_by_pack(*store, folder_of(split_part(*store, paths[0]).path),
+  made.described = described_by_pack(*store, parent_folder(split_part(*store, paths[0]).path),
                                      opened.format, made.schema);
   made.load = load;
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
@@ -263,8 +261,12 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
 }  // namespace
 
 Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptions& options) {
-  const std::shared_ptr<const Store> store =
-      options.store == nullptr ? local_store() : options.store;
+  std::shared_ptr<const Store> store = options.store;
+  if (store == nullptr) {
+    std::vector<std::string> all = urls;
+    if (!options.root.empty()) all.push_back(options.root);
+    HEADRACE_ASSIGN(store, store_of_all(all));
+  }
   HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
   OpenOptions resolved = options;
   if (options.store == nullptr) {

@@ -26,7 +26,7 @@ struct IndexProgress {
 };
 
 struct OpenOptions {
-  std::shared_ptr<const Store> store = nullptr;  // null: the local file system
+  std::shared_ptr<const Store> store = nullptr;  // null: the one that the urls are of
   std::string format = {};                       // by name; "": found out
   std::string root = {};      // of the paths in a list; "": the folder of the list
   std::string index = {};     // a folder that build_index() made; "": sidecars

@@ -322,7 +322,7 @@ TEST_F(OpenTest, progress_counts_shards_and_cancel_stops) {
 }
 
 TEST_F(OpenTest, a_read_that_fails_while_indexing_keeps_its_code) {
-  auto store = std::make_shared<FaultStore>(local_store());
+  auto store = std::make_shared<FaultStore>(TestFolder::store());
   store->add(
       {.path = "t-1.tar", .fail_read = 2, .and_all_later = true, .code = Code::kUnavailable});
   EXPECT_EQ(open_source({url_}, {.store = store, .keep_sidecars = false}).status().code(),

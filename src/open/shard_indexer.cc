@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "base/machine.h"
 #include "base/parallel.h"
 #include "index/sidecar.h"
 #include "open/expand.h"
 #include "open/index_places.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -17,14 +19,22 @@ namespace {
 // Threads that stat and read sidecars wait more than they compute.
 constexpr unsigned kWaitingThreads = 16;
 constexpr size_t kWorthThreads = 64;
+constexpr size_t kStatBatch = 16;
 
 unsigned waiting_threads(size_t shards) {
   return shards < kWorthThreads ? 1 : kWaitingThreads;
 }
 
+// An index is of a file while its size and time are.  A store that has a better tag than these (an
+// ETag) has it looked at in place of the time, which may be missing or coarse there.
+void stamp(FileInfo& info) {
+  if (info.version.empty() || info.version == version_of(info.bytes, info.modified_ns)) return;
+  info.modified_ns = static_cast<int64_t>(Hasher().add(info.version).finish().low >> 1);
+}
+
 // Of a shard that its bytes do not tell, because they are damaged: whose folder it lies in.
 const Format* format_that_claims(const Store& store, const std::string& path) {
-  const std::string folder = path.substr(0, std::min(path.rfind('/'), path.size()));
+  const std::string folder = parent_folder(path);
   const Result<std::vector<FileInfo>> entries = store.list(folder);
   if (!entries.ok()) return nullptr;
   for (const Format* format : all_formats()) {
@@ -59,14 +69,31 @@ ShardIndexer::ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions
     : store_(std::move(store)),
       options_(options),
       threads_(options.threads != 0 ? options.threads : static_cast<unsigned>(usable_cpus())),
-      cache_(options.keep_sidecars ? existing_cache_folder() : std::string()) {}
+      cache_(open_store(options.keep_sidecars ? existing_cache_folder() : std::string()).value()) {}
 
 Result<std::vector<FileInfo>> ShardIndexer::stat_all(const std::vector<std::string>& paths) const {
   std::vector<FileInfo> infos(paths.size());
-  HEADRACE_TRY(parallel_for(paths.size(), waiting_threads(paths.size()), [&](size_t i) -> Status {
-    const NamedPart named = split_part(*store_, paths[i]);
-    HEADRACE_ASSIGN(infos[i], store_->stat(named.path));
-    infos[i].part = named.part;
+  if (paths.empty()) return infos;
+  // A store that waits in the caller's thread is asked by several, any other all at once.
+  const bool in_caller = store_->cost(paths.front()).in_caller;
+  const size_t batch = in_caller ? kStatBatch : paths.size();
+  const size_t batches = (paths.size() + batch - 1) / batch;
+  HEADRACE_TRY(parallel_for(batches, waiting_threads(paths.size()), [&](size_t b) -> Status {
+    const size_t begin = b * batch;
+    const size_t end = std::min(paths.size(), begin + batch);
+    std::vector<std::string> files;
+    for (size_t i = begin; i < end; ++i) {
+      NamedPart named = split_part(*store_, paths[i]);
+      files.push_back(std::move(named.path));
+      infos[i].part = std::move(named.part);
+    }
+    std::vector<Result<FileInfo>> found = store_->stat_all(files);
+    for (size_t i = begin; i < end; ++i) {
+      std::string part = std::move(infos[i].part);
+      HEADRACE_ASSIGN(infos[i], std::move(found[i - begin]));
+      infos[i].part = std::move(part);
+      stamp(infos[i]);
+    }
     return {};
   }));
   return infos;
@@ -79,9 +106,11 @@ uint64_t ShardIndexer::memory_left() const {
 
 PartPointer ShardIndexer::find_kept(const FileInfo& shard) {
   if (!options_.keep_sidecars) return nullptr;
-  Result<PartPointer> part = read_sidecar(store_, sidecar_path(shard), shard, memory_left());
-  if (!part.ok() && !cache_.empty())
-    part = read_sidecar(store_, cached_sidecar(cache_, shard), shard, memory_left());
+  Result<PartPointer> part =
+      read_sidecar(store_, sidecar_path(shard), shard, *store_, memory_left());
+  if (!part.ok() && !cache_.path.empty())
+    part = read_sidecar(cache_.store, cached_sidecar(cache_.path, shard), shard, *store_,
+                        memory_left());
   if (!part.ok()) return nullptr;
   memory_used_ += part.value()->bytes().size();
   return part.value();
@@ -145,28 +174,37 @@ std::vector<std::string> ShardIndexer::notices() const {
 
 void ShardIndexer::keep(const FileInfo& shard, PartPointer& part) {
   if (!options_.keep_sidecars) return;
-  std::string path = sidecar_path(shard);
-  if (const Status beside = write_sidecar(path, *part); !beside.ok()) {
-    const Result<std::string> cache = cache_folder();
-    Status cached = cache.status();
-    if (cache.ok()) {
-      path = cached_sidecar(cache.value(), shard);
-      cached = write_sidecar(path, *part);
-    }
-    if (!cached.ok()) {
-      note_once(fmt::format("the index cannot be kept ({}; {}): it is built at every start",
-                            beside.text(), cached.text()));
-      return;
-    }
-    note_once(fmt::format("the index cannot lie beside the data ({}): it is kept in {}",
-                          beside.text(), cache.value()));
-  }
+  const std::optional<OpenedUrl> kept = write_somewhere(shard, *part);
+  if (!kept) return;
   if (part->bytes().size() > memory_left()) {
     // Kept on disk now: what exceeds the memory allowed is read from there by groups.
-    if (Result<PartPointer> lean = Part::open(store_, path, 0, part->total_bytes()); lean.ok())
+    if (Result<PartPointer> lean = Part::open(kept->store, kept->path, 0, part->total_bytes());
+        lean.ok())
       part = lean.value();
   }
   memory_used_ += part->bytes().size();
+}
+
+std::optional<OpenedUrl> ShardIndexer::write_somewhere(const FileInfo& shard, const Part& part) {
+  const bool is_remote = !scheme_of(shard.path).empty();
+  // Of a folder that has no time nobody can tell later whether it has changed.
+  if (is_remote && shard.is_folder && shard.modified_ns == 0) return std::nullopt;
+  const std::string path = sidecar_path(shard);
+  const Status beside =
+      is_remote ? unsupported("the data are not on this machine") : write_sidecar(path, part);
+  if (beside.ok()) return OpenedUrl{store_, path};
+  const Result<std::string> cache = cache_folder();
+  Status cached = cache.status();
+  OpenedUrl place{cache_.store, cache.ok() ? cached_sidecar(cache.value(), shard) : ""};
+  if (cache.ok()) cached = write_sidecar(place.path, part);
+  if (!cached.ok()) {
+    note_once(fmt::format("the index cannot be kept ({}; {}): it is built at every start",
+                          beside.text(), cached.text()));
+    return std::nullopt;
+  }
+  note_once(fmt::format("the index cannot lie beside the data ({}): it is kept in {}",
+                        beside.text(), cache.value()));
+  return place;
 }
 
 Status ShardIndexer::make_missing(const std::vector<FileInfo>& shards,

@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "format/registry.h"
 #include "open/open.h"
+#include "storage/open_store.h"
 
 namespace headrace {
 
@@ -42,12 +43,14 @@ class ShardIndexer {
  private:
   Result<const Format*> format_of_folder(const std::string& folder) const;
   uint64_t memory_left() const;
+  // Where the sidecar was written, if anywhere.
+  std::optional<OpenedUrl> write_somewhere(const FileInfo& shard, const Part& part);
   void note_once(std::string text);
 
   const std::shared_ptr<const Store> store_;
   const OpenOptions& options_;
   const unsigned threads_;
-  const std::string cache_;  // an existing cache folder, or ""
+  const OpenedUrl cache_;  // an existing cache folder, or ""
   std::atomic<uint64_t> memory_used_{0};
   mutable Mutex mu_;
   std::vector<std::string> notices_ HEADRACE_GUARDED_BY(mu_);

@@ -85,30 +85,42 @@ inline Field test_field(const std::string& name) {
   return field;
 }
 
-inline std::vector<std::byte> write_samples(const Format& format,
-                                            const std::vector<TestSample>& samples,
-                                            std::vector<std::byte>* companion = nullptr) {
+// `append_only`: into sinks that refuse to go back.
+inline Result<std::vector<std::byte>> try_to_write_samples(
+    const Format& format, const std::vector<TestSample>& samples,
+    std::vector<std::byte>* companion = nullptr, bool append_only = false) {
   std::vector<std::byte> out;
   std::vector<std::byte> unused;
   if (companion != nullptr) companion->clear();
-  ShardOutput output{.file = memory_sink(out), .samples = samples.size()};
+  const auto sink = [append_only](std::vector<std::byte>& into) {
+    return append_only ? append_only_sink(memory_sink(into)) : memory_sink(into);
+  };
+  ShardOutput output{.file = sink(out), .samples = samples.size()};
   if (!format.companion.empty())
-    output.companion = memory_sink(companion != nullptr ? *companion : unused);
+    output.companion = sink(companion != nullptr ? *companion : unused);
   for (const TestSample& sample : samples)
     for (const auto& [name, bytes] : sample.fields) {
       const Field field = test_field(name);
       if (std::find(output.schema.begin(), output.schema.end(), field) == output.schema.end())
         output.schema.push_back(field);
     }
-  std::unique_ptr<Writer> writer = format.create(std::move(output)).value();
+  HEADRACE_ASSIGN(const std::unique_ptr<Writer> writer, format.create(std::move(output)));
   for (const TestSample& sample : samples) {
     std::vector<RecordValue> values;
     for (const auto& [name, bytes] : sample.fields)
       values.push_back({name, kind_of_test_field(name), Storage::kExtent, as_bytes(bytes)});
-    EXPECT_TRUE(writer->append({sample.key, values}).ok());
+    HEADRACE_TRY(writer->append({sample.key, values}));
   }
-  EXPECT_TRUE(writer->finish().ok());
+  HEADRACE_TRY(writer->finish());
   return out;
+}
+
+inline std::vector<std::byte> write_samples(const Format& format,
+                                            const std::vector<TestSample>& samples,
+                                            std::vector<std::byte>* companion = nullptr) {
+  const auto written = try_to_write_samples(format, samples, companion);
+  EXPECT_TRUE(written.ok()) << written.status().text();
+  return written.ok() ? written.value() : std::vector<std::byte>();
 }
 
 inline std::string write_tar(const std::vector<TestSample>& samples) {

@@ -11,6 +11,8 @@
 #include "open/expand.h"
 #include "pack/journal.h"
 #include "pack/shard_writer.h"
+#include "storage/open_store.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -25,7 +27,7 @@ bool read_count(std::string_view head, std::string_view name, uint64_t& out) {
 
 // "" where the file is as it was written.
 std::string problem_of(const Store& store, const std::string& folder, const PackedFile& file) {
-  const std::string path = folder + '/' + file.name;
+  const std::string path = join_path(folder, file.name);
   const Result<FileInfo> info = store.stat(path);
   if (!info.ok()) return info.status().text();
   if (info.value().bytes != file.bytes)
@@ -42,13 +44,14 @@ std::string problem_of(const Store& store, const std::string& folder, const Pack
 
 Result<std::optional<PackCheck>> check_pack(const std::string& folder,
                                             const PackCheckOptions& options) {
-  const std::shared_ptr<const Store> store = local_store();
-  std::string place = clean_path(folder);
-  std::string manifest = place + '/' + std::string(kPackManifest);
+  HEADRACE_ASSIGN(const OpenedUrl at, open_store(clean_path(folder)));
+  const std::shared_ptr<const Store>& store = at.store;
+  std::string place = at.path;
+  std::string manifest = join_path(place, kPackManifest);
   // That of a single file lies beside it.
   if (const Result<FileInfo> info = store->stat(place); info.ok() && !info.value().is_folder) {
     manifest = place + '.' + std::string(kPackManifest);
-    place = place.find('/') == place.npos ? "." : place.substr(0, place.rfind('/'));
+    place = parent_folder(place);
   }
   if (!store->stat(manifest).ok()) return std::optional<PackCheck>();
   HEADRACE_ASSIGN(const Buffer bytes, store->read_all(manifest));

@@ -10,6 +10,7 @@
 
 #include "base/crc32c.h"
 #include "base/parallel.h"
+#include "storage/paths.h"
 #include "storage/sink.h"
 
 namespace headrace {
@@ -99,7 +100,7 @@ std::vector<std::byte> shard_index(const ArrayTarget& target,
 Result<PackedFile> write_unit(const ArrayTarget& target, const std::string& folder,
                               std::string name, const std::vector<const EncodedChunk*>& chunks) {
   PackedFile file{.name = std::move(name)};
-  const std::string path = folder + '/' + file.name;
+  const std::string path = join_path(folder, file.name);
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   if (error) return from_errno(error.value(), "make folder").in_file(path);

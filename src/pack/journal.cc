@@ -10,8 +10,9 @@
 
 #include "index/sidecar.h"
 #include "open/expand.h"
+#include "storage/open_store.h"
+#include "storage/paths.h"
 #include "storage/sink.h"
-#include "storage/store.h"
 
 namespace headrace {
 namespace {
@@ -104,10 +105,9 @@ std::vector<PackedShard> parse_shard_lines(std::string_view text) {
 }
 
 // A last line that a kill cut short does not parse, and its shard is written again.
-void Journal::read_lines(const std::string& text) {
-  const std::shared_ptr<const Store> store = local_store();
+void Journal::read_lines(const Store& store, const std::string& text) {
   const auto is_there = [&](const PackedFile& file) {
-    const Result<FileInfo> info = store->stat(folder_ + '/' + file.name);
+    const Result<FileInfo> info = store.stat(join_path(folder_, file.name));
     return info.ok() && info.value().bytes == file.bytes;
   };
   for (PackedShard& shard : parse_shard_lines(text))
@@ -116,7 +116,7 @@ void Journal::read_lines(const std::string& text) {
 }
 
 Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::string head) {
-  const std::shared_ptr<const Store> store = local_store();
+  HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of_all({&folder, 1}));
   HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store->list(folder));
   Journal journal(folder, std::move(head));
   std::string record;
@@ -128,8 +128,7 @@ Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::stri
   if (record.empty()) {
     for (const FileInfo& entry : entries)
       if (!is_temporary_name(base_name(entry.path))) return foreign(folder, base_name(entry.path));
-    HEADRACE_TRY(
-        write_file(folder + '/' + std::string(kUnfinishedName), as_bytes(journal.head_ + '\n')));
+    HEADRACE_TRY(write_file(join_path(folder, kUnfinishedName), as_bytes(journal.head_ + '\n')));
     return journal;
   }
   HEADRACE_ASSIGN(const Buffer bytes, store->read_all(record));
@@ -144,16 +143,16 @@ Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::stri
         .in_file(folder);
   journal.finished_ = base_name(record) == kPackManifest;
   // A run that was killed between its last two steps left both.
-  if (journal.finished_) ::unlink((folder + '/' + std::string(kUnfinishedName)).c_str());
+  if (journal.finished_) ::unlink((join_path(folder, kUnfinishedName)).c_str());
   for (const FileInfo& entry : entries)
     if (is_temporary_name(base_name(entry.path))) ::unlink(entry.path.c_str());
-  journal.read_lines(text);
+  journal.read_lines(*store, text);
   return journal;
 }
 
 Status Journal::add(const PackedShard& shard) {
   MutexLock lock(*mu_);
-  return append_line(folder_ + '/' + std::string(kUnfinishedName), '\n' + shard_line(shard) + '\n');
+  return append_line(join_path(folder_, kUnfinishedName), '\n' + shard_line(shard) + '\n');
 }
 
 Status Journal::finish(const std::vector<PackedShard>& shards) {
@@ -161,8 +160,8 @@ Status Journal::finish(const std::vector<PackedShard>& shards) {
   for (size_t i = 0; i < shards.size(); ++i)
     text += shard_line(shards[i]) + (i + 1 < shards.size() ? ",\n" : "\n");
   text += "]}\n";
-  HEADRACE_TRY(write_file(folder_ + '/' + std::string(kPackManifest), as_bytes(text)));
-  ::unlink((folder_ + '/' + std::string(kUnfinishedName)).c_str());
+  HEADRACE_TRY(write_file(join_path(folder_, kPackManifest), as_bytes(text)));
+  ::unlink((join_path(folder_, kUnfinishedName)).c_str());
   return {};
 }
 

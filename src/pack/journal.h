@@ -22,6 +22,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "format/format.h"
+#include "storage/store.h"
 
 namespace headrace {
 
@@ -63,7 +64,7 @@ class Journal {
  private:
   Journal(std::string folder, std::string head)
       : folder_(std::move(folder)), head_(std::move(head)) {}
-  void read_lines(const std::string& text);
+  void read_lines(const Store& store, const std::string& text);
 
   std::string folder_;
   std::string head_;  // first line of both files

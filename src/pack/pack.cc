@@ -7,22 +7,25 @@
 #include "open/expand.h"
 #include "open/index_places.h"
 #include "pack/packer.h"
+#include "storage/open_store.h"
 
 namespace headrace {
 
 Result<PackResult> pack(const Source& source, const std::string& folder,
                         const PackOptions& options) {
-  HEADRACE_ASSIGN(const PackEstimate estimate, estimate_pack(source, folder, options));
   HEADRACE_ASSIGN(const Format* format, find_format(options.format));
   HEADRACE_ASSIGN(Selection selection, select_fields(source.schema(), options));
-  const std::string place = clean_path(folder);
+  HEADRACE_ASSIGN(const std::string place, local_path(clean_path(folder)));
+  HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of_all({&place, 1}));
+  HEADRACE_ASSIGN(const PackEstimate estimate, estimate_pack(source, place, options));
   std::error_code error;
   std::filesystem::create_directories(place, error);
   if (error) return from_errno(error.value(), "make folder").in_file(place);
   HEADRACE_ASSIGN(const std::unique_ptr<BuildLock> lock, BuildLock::acquire(place, options.cancel));
   const PackLayout layout{source.size(), estimate.shards, options.keep_order,
                           Key(options.seed).with("pack")};
-  return Packer(source, std::move(selection), *format, layout, place, options, estimate).run();
+  return Packer(source, std::move(selection), *format, layout, place, options, estimate, store)
+      .run();
 }
 
 }  // namespace headrace

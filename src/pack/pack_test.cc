@@ -14,6 +14,8 @@
 #include "pack/check.h"
 #include "pack/journal.h"
 #include "storage/fault.h"
+#include "storage/memory.h"
+#include "storage/open_store.h"
 #include "storage/test_folder.h"
 
 namespace headrace {
@@ -124,9 +126,26 @@ TEST_F(PackTest, a_finished_pack_with_a_shard_gone_is_an_error) {
   EXPECT_TRUE(says(pack(*source_, f_ / "out", {.shards = 3}).status(), "1 of its 3 shards"));
 }
 
+TEST_F(PackTest, a_pack_is_read_and_checked_wherever_it_lies_and_written_here) {
+  ASSERT_TRUE(pack(*source_, f_ / "out", {.shards = 3, .keep_order = true}).ok());
+  const auto memory = std::make_shared<MemoryStore>();
+  for (const auto& [name, content] : files_of(f_ / "out"))
+    memory->put("far://bucket/out/" + name, content);
+  const ScopedStore far("far", memory);
+  EXPECT_TRUE(check_pack("far://bucket/out/").value()->problems.empty());
+  memory->put("far://bucket/out/shard-000001.tar", "short");
+  const PackCheck check = check_pack("far://bucket/out").value().value();
+  ASSERT_EQ(check.problems.size(), 1u);
+  EXPECT_TRUE(check.problems[0].starts_with("far://bucket/out/shard-000001.tar"))
+      << check.problems[0];
+  const Status written = pack(*source_, "far://bucket/other").status();
+  EXPECT_EQ(written.code(), Code::kUnsupported);
+  EXPECT_TRUE(says(written, "far://bucket/other")) << written.text();
+}
+
 TEST_F(PackTest, goes_on_after_an_error_with_the_same_bytes) {
   ASSERT_TRUE(pack(*source_, f_ / "whole", {.shards = 6}).ok());
-  auto store = std::make_shared<FaultStore>(local_store());
+  auto store = std::make_shared<FaultStore>(TestFolder::store());
   const auto faulty =
       open_source({f_ / "data"}, {.store = store, .keep_sidecars = false}).value().source;
   // 16 reads for the estimate, then 50 of 97.

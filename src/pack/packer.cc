@@ -11,6 +11,7 @@
 #include "format/packed_fields.h"
 #include "index/sidecar.h"
 #include "open/index_places.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -41,7 +42,7 @@ bool has_whole_units(const Source& source, const Selection& selection) {
 
 Packer::Packer(const Source& source, Selection selection, const Format& format,
                const PackLayout& layout, std::string folder, const PackOptions& options,
-               const PackEstimate& estimate)
+               const PackEstimate& estimate, std::shared_ptr<const Store> store)
     : source_(source),
       selection_(std::move(selection)),
       format_(format),
@@ -51,7 +52,7 @@ Packer::Packer(const Source& source, Selection selection, const Format& format,
       estimate_(estimate),
       threads_(options.threads != 0 ? options.threads : static_cast<unsigned>(usable_cpus())),
       memory_(memory_for(options)),
-      store_(local_store()),
+      store_(std::move(store)),
       has_whole_units_(has_whole_units(source, selection_)),
       shards_(layout.shards),
       mean_bytes_(estimate.sample_bytes + sizeof(HeldRecord)) {
@@ -284,8 +285,8 @@ Status Packer::describe_folder() const {
 
 // Reads back what was written, as far as an index does, and keeps it beside.
 Status Packer::index(uint64_t s) const {
-  HEADRACE_ASSIGN(const FileInfo info, store_->stat(folder_ + '/' + shard_name(s)));
-  if (read_sidecar(store_, sidecar_path(info.path), info, ~uint64_t{0}).ok()) return {};
+  HEADRACE_ASSIGN(const FileInfo info, store_->stat(join_path(folder_, shard_name(s))));
+  if (read_sidecar(store_, sidecar_path(info.path), info, *store_, ~uint64_t{0}).ok()) return {};
   HEADRACE_ASSIGN(const PartPointer part, format_.index({*store_, info, 1, options_.cancel}));
   if (part->head().samples != shards_[s].samples)
     return corrupt(fmt::format("{} samples were written, {} are read back", shards_[s].samples,

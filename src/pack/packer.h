@@ -25,7 +25,8 @@ namespace headrace {
 class Packer {
  public:
   Packer(const Source& source, Selection selection, const Format& format, const PackLayout& layout,
-         std::string folder, const PackOptions& options, const PackEstimate& estimate);
+         std::string folder, const PackOptions& options, const PackEstimate& estimate,
+         std::shared_ptr<const Store> store);
 
   // All that fixes the bytes.
   Hash128 plan() const;

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
+#include "storage/open_store.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -52,12 +54,12 @@ Result<std::unique_ptr<ShardWriter>> ShardWriter::open(const Format& format,
   self->shard_.file.name = name;
   self->shard_.samples = samples;
   ShardOutput out{.schema = schema, .samples = samples};
-  HEADRACE_ASSIGN(std::unique_ptr<Sink> sink, file_sink(folder + '/' + name));
+  HEADRACE_ASSIGN(std::unique_ptr<Sink> sink, file_sink(join_path(folder, name)));
   out.file = std::make_unique<CheckedSink>(std::move(sink), self->shard_.file, self->rewritten_);
   if (!format.companion.empty()) {
     PackedFile& companion = self->shard_.companion.emplace();
     companion.name = companion_path(format, name);
-    HEADRACE_ASSIGN(std::unique_ptr<Sink> second, file_sink(folder + '/' + companion.name));
+    HEADRACE_ASSIGN(std::unique_ptr<Sink> second, file_sink(join_path(folder, companion.name)));
     out.companion =
         std::make_unique<CheckedSink>(std::move(second), companion, self->companion_rewritten_);
   }
@@ -77,13 +79,13 @@ Status ShardWriter::append(const HeldRecord& record) {
 
 Result<PackedShard> ShardWriter::finish() {
   HEADRACE_TRY(writer_->finish());
-  const std::shared_ptr<const Store> store = local_store();
+  HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of_all({&folder_, 1}));
   if (rewritten_) {
-    HEADRACE_ASSIGN(shard_.file.crc32c, checksum_of(*store, folder_ + '/' + shard_.file.name));
+    HEADRACE_ASSIGN(shard_.file.crc32c, checksum_of(*store, join_path(folder_, shard_.file.name)));
   }
   if (companion_rewritten_) {
     HEADRACE_ASSIGN(shard_.companion->crc32c,
-                    checksum_of(*store, folder_ + '/' + shard_.companion->name));
+                    checksum_of(*store, join_path(folder_, shard_.companion->name)));
   }
   return shard_;
 }

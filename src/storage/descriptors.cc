@@ -2,6 +2,7 @@
 #include "storage/descriptors.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,6 +37,27 @@ Result<OpenFile> Descriptors::open(std::string_view path) const {
   MutexLock lock(table.mu);
   evicted = table.open.insert(std::string(path), opened);
   return opened;
+}
+
+void Descriptors::forget(std::string_view path) const {
+  Table& table = *table_;
+  OpenFile removed;
+  MutexLock lock(table.mu);
+  removed = table.open.remove(path);
+}
+
+void Descriptors::forget_unless(std::string_view path, uint64_t device, uint64_t node) const {
+  Table& table = *table_;
+  OpenFile held;
+  {
+    MutexLock lock(table.mu);
+    if (const OpenFile* found = table.open.find(path)) held = *found;
+  }
+  struct stat info{};
+  if (held == nullptr || (::fstat(held->fd(), &info) == 0 && uint64_t{info.st_dev} == device &&
+                          uint64_t{info.st_ino} == node))
+    return;
+  forget(path);
 }
 
 }  // namespace headrace

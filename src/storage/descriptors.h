@@ -3,6 +3,7 @@
 // Descriptors: the open files of a store, least recently used out first.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +39,10 @@ class Descriptors {
  public:
   explicit Descriptors(size_t capacity);
   Result<OpenFile> open(std::string_view path) const;
+  // Closes what is open of the path; those who hold it go on.
+  void forget(std::string_view path) const;
+  // The same, unless it is the file that `device` and `node` say the path names now.
+  void forget_unless(std::string_view path, uint64_t device, uint64_t node) const;
 
  private:
   struct Table {

@@ -45,37 +45,52 @@ void FaultStore::read_one(ReadRequest& request) const {
   Plan plan = this->plan(request.path);
   if (plan.delay.count() > 0) std::this_thread::sleep_for(plan.delay);
   if (plan.fail) {
-    request.done(Status(*plan.fail, "injected fault").at(request.offset).in_file(request.path));
-    return;
+    const Status status = Status(*plan.fail, "injected fault").at(request.offset);
+    return complete(std::move(request), status);
   }
   const bool whole = request.length == kWholeFile;
-  if (!whole && (request.offset > plan.end || request.length > plan.end - request.offset)) {
-    request.done(corrupt("the file ends here").at(plan.end).in_file(request.path));
-    return;
-  }
-  ReadRequest inner = request;
-  inner.done = [plan = std::move(plan), whole, offset = request.offset, into = request.into,
-                done = std::move(request.done)](Status status) {
-    if (status.ok()) {
-      if (whole) into->resize(std::min<uint64_t>(into->size(), plan.end));
-      for (const auto& [at, mask] : plan.flips) flip(*into, offset, at, mask);
-    }
-    done(std::move(status));
-  };
-  inner_->read({&inner, 1});
+  if (!whole && (request.offset > plan.end || request.length > plan.end - request.offset))
+    return complete(std::move(request), corrupt("the file ends here").at(plan.end));
+  if (plan.end != kWholeFile || !plan.flips.empty())
+    request.done = [plan = std::move(plan), whole,
+                    done = std::move(request.done)](ReadRequest&& r) mutable {
+      if (r.status.ok()) {
+        if (whole) r.into.resize(std::min<uint64_t>(r.into.size(), plan.end));
+        for (const auto& [at, mask] : plan.flips) flip(r.into, r.offset, at, mask);
+      }
+      done(std::move(r));
+    };
+  inner().read({&request, 1});
 }
 
 void FaultStore::read(std::span<ReadRequest> requests) const {
   for (ReadRequest& request : requests) read_one(request);
 }
 
-Result<FileInfo> FaultStore::stat(const std::string& path) const {
-  HEADRACE_ASSIGN(FileInfo info, inner_->stat(path));
+bool FaultStore::has_fault(std::string_view path) const {
   MutexLock lock(mu_);
-  for (const Armed& armed : faults_)
-    if (path.ends_with(armed.fault.path))
-      info.bytes = std::min(info.bytes, armed.fault.truncate_at);
-  return info;
+  return std::any_of(faults_.begin(), faults_.end(),
+                     [path](const Armed& armed) { return path.ends_with(armed.fault.path); });
+}
+
+bool FaultStore::read_if_resident(ReadRequest& request) const {
+  if (has_fault(request.path) || !inner().read_if_resident(request)) return false;
+  reads_.fetch_add(1);
+  return true;
+}
+
+std::optional<Pin> FaultStore::pin(std::string_view path, uint64_t offset, uint64_t length) const {
+  return has_fault(path) ? std::nullopt : inner().pin(path, offset, length);
+}
+
+std::vector<Result<FileInfo>> FaultStore::stat_all(std::span<const std::string> paths) const {
+  std::vector<Result<FileInfo>> out = inner().stat_all(paths);
+  MutexLock lock(mu_);
+  for (size_t i = 0; i < paths.size(); ++i)
+    for (const Armed& armed : faults_)
+      if (out[i].ok() && paths[i].ends_with(armed.fault.path))
+        out[i].value().bytes = std::min(out[i].value().bytes, armed.fault.truncate_at);
+  return out;
 }
 
 }  // namespace headrace

@@ -3,7 +3,7 @@
 // FaultStore: a store around a store that fails on purpose.  End-to-end tests
 // run through it.
 //
-//   FaultStore store(local_store());
+//   FaultStore store(open_store(folder).value().store);
 //   store.add({.path = "a.tar", .fail_read = 3, .code = Code::kUnavailable});
 //   store.add({.truncate_at = 4096});                  // every file
 #pragma once
@@ -33,21 +33,19 @@ struct Fault {
 };
 
 // Thread-safe.
-class FaultStore final : public Store {
+class FaultStore final : public StoreWrapper {
  public:
-  explicit FaultStore(std::shared_ptr<const Store> inner) : inner_(std::move(inner)) {}
+  explicit FaultStore(std::shared_ptr<const Store> inner) : StoreWrapper(std::move(inner)) {}
 
   void add(Fault fault);
   void clear();
   uint64_t reads() const { return reads_.load(); }  // ranges asked for so far
 
   void read(std::span<ReadRequest> requests) const override;
-  Result<FileInfo> stat(const std::string& path) const override;
-  Result<std::vector<FileInfo>> list(const std::string& folder) const override {
-    return inner_->list(folder);
-  }
-  bool prefers_runs() const override { return inner_->prefers_runs(); }
-  bool is_far(const std::string& path) const override { return inner_->is_far(path); }
+  // Those without a fault: what is to fail is read().
+  bool read_if_resident(ReadRequest& request) const override;
+  std::optional<Pin> pin(std::string_view path, uint64_t offset, uint64_t length) const override;
+  std::vector<Result<FileInfo>> stat_all(std::span<const std::string> paths) const override;
 
  private:
   struct Armed {
@@ -62,9 +60,9 @@ class FaultStore final : public Store {
     std::vector<std::pair<uint64_t, std::byte>> flips = {};
   };
   Plan plan(std::string_view path) const;
+  bool has_fault(std::string_view path) const;
   void read_one(ReadRequest& request) const;
 
-  const std::shared_ptr<const Store> inner_;
   mutable std::atomic<uint64_t> reads_{0};
   mutable Mutex mu_;
   mutable std::vector<Armed> faults_ HEADRACE_GUARDED_BY(mu_);

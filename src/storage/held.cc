@@ -39,10 +39,15 @@ Result<Layout> lay_out(const Store& inner, std::vector<std::string> files) {
   Layout out;
   Hasher hasher;
   hasher.add(static_cast<uint64_t>(::geteuid()));
-  for (std::string& file : files) {
-    HEADRACE_ASSIGN(FileInfo info, inner.stat(file));
+  std::vector<Result<FileInfo>> infos = inner.stat_all(files);
+  for (size_t i = 0; i < files.size(); ++i) {
+    std::string& file = files[i];
+    HEADRACE_ASSIGN(FileInfo info, std::move(infos[i]));
     if (info.is_folder) return unsupported("a folder cannot be held in memory").in_file(file);
-    hasher.add(std::string_view(file)).add(info.bytes).add(static_cast<uint64_t>(info.modified_ns));
+    hasher.add(std::string_view(file))
+        .add(info.bytes)
+        .add(static_cast<uint64_t>(info.modified_ns))
+        .add(std::string_view(info.version));
     const uint64_t bytes = rounded(info.bytes);
     out.extents.emplace(file, Extent{std::move(info), out.bytes});
     out.bytes += bytes;
@@ -67,68 +72,97 @@ Status fill(const Store& inner, const Layout& layout, const std::atomic<bool>* c
   return {};
 }
 
-class HeldStore final : public Store {
+// The memory that files are held in.  Immutable.
+struct HeldMemory {
+  std::unique_ptr<SharedFile> shared;
+  Buffer own;
+  Bytes content() const { return shared ? shared->content() : own.bytes(); }
+};
+
+// `files` of the inner store come from memory; all else is the inner store's.
+class HeldStore final : public StoreWrapper {
  public:
-  HeldStore(std::shared_ptr<const Store> inner, Extents extents, std::unique_ptr<SharedFile> shared,
-            Buffer own)
-      : inner_(std::move(inner)),
+  HeldStore(std::shared_ptr<const Store> inner, Extents extents, HeldMemory memory)
+      : StoreWrapper(std::move(inner)),
         extents_(std::move(extents)),
-        shared_(std::move(shared)),
-        own_(std::move(own)),
-        content_(shared_ ? shared_->content() : own_.bytes()) {}
+        memory_(std::make_shared<const HeldMemory>(std::move(memory))) {}
 
   void read(std::span<ReadRequest> requests) const override {
     for (ReadRequest& request : requests) {
       const auto found = extents_.find(request.path);
       if (found == extents_.end()) {
-        inner_->read(std::span(&request, 1));
-        continue;
+        inner().read(std::span(&request, 1));
+      } else if (request.is_cancelled()) {
+        complete_cancelled(std::move(request));
+      } else {
+        mark_sent(request);
+        Status status = read_one(request, found->second);
+        complete(std::move(request), std::move(status));
       }
-      const Status status = read_one(request, found->second);
-      request.done(status.ok() ? status : status.in_file(request.path));
     }
   }
 
-  std::optional<Bytes> look(std::string_view path, uint64_t offset,
-                            uint64_t length) const override {
-    const auto found = extents_.find(path);
-    if (found == extents_.end()) return inner_->look(path, offset, length);
-    const Result<Bytes> bytes = bytes_of(found->second, offset, length);
-    return bytes.ok() ? std::optional(bytes.value()) : std::nullopt;
+  bool read_if_resident(ReadRequest& request) const override {
+    const auto found = extents_.find(request.path);
+    if (found == extents_.end()) return inner().read_if_resident(request);
+    return read_one(request, found->second).ok();
   }
 
-  Result<FileInfo> stat(const std::string& path) const override {
+  std::optional<Pin> pin(std::string_view path, uint64_t offset, uint64_t length) const override {
     const auto found = extents_.find(path);
-    if (found != extents_.end()) return found->second.info;
-    return inner_->stat(path);
+    if (found == extents_.end()) return inner().pin(path, offset, length);
+    const Result<Bytes> bytes = bytes_of(found->second, offset, length);
+    return bytes.ok() ? std::optional(Pin(bytes.value(), memory_)) : std::nullopt;
   }
-  Result<std::vector<FileInfo>> list(const std::string& folder) const override {
-    return inner_->list(folder);
+
+  StoreCost cost(const std::string& path) const override {
+    return extents_.contains(path) ? StoreCost{} : inner().cost(path);
+  }
+
+  std::vector<Result<FileInfo>> stat_all(std::span<const std::string> paths) const override {
+    std::vector<Result<FileInfo>> out;
+    out.reserve(paths.size());
+    std::vector<std::string> others;
+    std::vector<size_t> places;
+    for (const std::string& path : paths) {
+      const auto found = extents_.find(path);
+      if (found == extents_.end()) {
+        places.push_back(out.size());
+        others.push_back(path);
+      }
+      out.emplace_back(found == extents_.end() ? FileInfo{} : found->second.info);
+    }
+    if (others.empty()) return out;
+    std::vector<Result<FileInfo>> looked_up = inner().stat_all(others);
+    for (size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(looked_up[i]);
+    return out;
   }
 
  private:
   Result<Bytes> bytes_of(const Extent& extent, uint64_t offset, uint64_t length) const {
+    const Bytes content = memory_->content();
     const uint64_t size = extent.info.bytes;
-    if (length == kWholeFile) return content_.subspan(extent.begin, size);
+    if (length == kWholeFile) return content.subspan(extent.begin, size);
     if (offset > size || length > size - offset)
       return corrupt(fmt::format("the file ends here, {} bytes too early",
                                  offset > size ? length : length - (size - offset)))
           .at(size);
-    return content_.subspan(extent.begin + offset, length);
+    return content.subspan(extent.begin + offset, length);
   }
 
-  Status read_one(const ReadRequest& request, const Extent& extent) const {
+  Status read_one(ReadRequest& request, const Extent& extent) const {
+    const std::string& version = extent.info.version;
+    if (!request.version.empty() && request.version != version)
+      return changed_file(request.version, version);
     HEADRACE_ASSIGN(const Bytes bytes, bytes_of(extent, request.offset, request.length));
-    request.into->resize(bytes.size());
-    std::copy(bytes.begin(), bytes.end(), request.into->data());
+    request.into.resize(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), request.into.data());
+    request.version = version;
     return {};
   }
 
-  const std::shared_ptr<const Store> inner_;
   const Extents extents_;
-  const std::unique_ptr<SharedFile> shared_;
-  const Buffer own_;
-  const Bytes content_;
+  const std::shared_ptr<const HeldMemory> memory_;
 };
 
 }  // namespace
@@ -151,7 +185,7 @@ Result<HeldFiles> hold_files(std::shared_ptr<const Store> inner, std::vector<std
     out.is_shared = true;
     out.was_there = shared.value()->was_there();
     out.store = std::make_shared<HeldStore>(std::move(inner), std::move(layout.extents),
-                                            std::move(shared).value(), Buffer());
+                                            HeldMemory{std::move(shared).value(), Buffer()});
     return out;
   }
   if (shared.status().code() != Code::kExhausted) return shared.status();
@@ -159,8 +193,8 @@ Result<HeldFiles> hold_files(std::shared_ptr<const Store> inner, std::vector<std
                            (layout.bytes >> 20) + 1, shared.status().text());
   Buffer own(layout.bytes);
   HEADRACE_TRY(fill_it(own.span()));
-  out.store = std::make_shared<HeldStore>(std::move(inner), std::move(layout.extents), nullptr,
-                                          std::move(own));
+  out.store = std::make_shared<HeldStore>(std::move(inner), std::move(layout.extents),
+                                          HeldMemory{nullptr, std::move(own)});
   return out;
 }
 

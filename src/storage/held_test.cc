@@ -54,15 +54,28 @@ TEST_F(HeldTest, ReadsAreThoseOfTheStoreAndTouchItNoMore) {
   EXPECT_EQ(counted->reads(), reads);
 }
 
-TEST_F(HeldTest, WhatIsHeldCanBeLookedAtWhereItLies) {
+TEST_F(HeldTest, WhatIsHeldIsLentWhereItLies) {
   const HeldFiles held = hold(memory_).value();
-  EXPECT_EQ(as_text(held.store->look("a", 6, 4).value()), "file");
-  EXPECT_EQ(as_text(held.store->look("c", 0, kWholeFile).value()), "third");
-  EXPECT_EQ(held.store->look("b", 0, kWholeFile).value().size(), 0u);
-  EXPECT_FALSE(held.store->look("a", 6, 5).has_value());
-  EXPECT_FALSE(held.store->look("a", ~uint64_t{0} - 2, 3).has_value());
+  EXPECT_EQ(as_text(held.store->pin("a", 6, 4)->bytes()), "file");
+  EXPECT_EQ(as_text(held.store->pin("c", 0, kWholeFile)->bytes()), "third");
+  EXPECT_EQ(held.store->pin("b", 0, kWholeFile)->bytes().size(), 0u);
+  EXPECT_FALSE(held.store->pin("a", 6, 5).has_value());
+  EXPECT_FALSE(held.store->pin("a", ~uint64_t{0} - 2, 3).has_value());
   memory_->put("d", std::string_view("not held"));
-  EXPECT_FALSE(held.store->look("d", 0, 3).has_value());
+  EXPECT_FALSE(held.store->pin("d", 0, 3).has_value());
+}
+
+TEST_F(HeldTest, APinOutlivesTheStore) {
+  std::optional<Pin> pin;
+  {
+    const HeldFiles held = hold(memory_).value();
+    pin = held.store->pin("a", 0, kWholeFile);
+    EXPECT_EQ(left(), 1u);
+  }
+  EXPECT_EQ(as_text(pin->bytes()), "first file");
+  EXPECT_EQ(left(), 1u);
+  pin.reset();
+  EXPECT_EQ(left(), 0u);
 }
 
 TEST_F(HeldTest, OneFileForAllAndTheLastRemovesIt) {

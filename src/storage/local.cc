@@ -23,7 +23,8 @@
 
 #include "base/guard.h"
 #include "storage/descriptors.h"
-#include "storage/store.h"
+#include "storage/local.h"
+#include "storage/open_store.h"
 
 namespace headrace {
 namespace {
@@ -99,21 +100,48 @@ OpenFile open_at_once(const std::string& path) {
   return nullptr;
 }
 
-bool read_whole_at_once(const ReadRequest& request) {
-  const OpenFile file = open_at_once(std::string(request.path));
-  struct stat info{};
-  if (file == nullptr || ::fstat(file->fd(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  request.into->resize(static_cast<size_t>(info.st_size));
-  return read_at_once(file->fd(), 0, request.into->span());
+std::string file_version(const struct stat& info) {
+  return version_of(static_cast<uint64_t>(info.st_size), nanoseconds(info.st_mtim));
 }
 
-Status read_whole(const std::string& path, Buffer& into) {
-  HEADRACE_ASSIGN(const OpenFile file, open_descriptor(path));
+bool read_whole_at_once(ReadRequest& request) {
+  const OpenFile file = open_at_once(request.path);
+  struct stat info{};
+  if (file == nullptr || ::fstat(file->fd(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  std::string version = file_version(info);
+  if (!request.version.empty() && request.version != version) return false;
+  request.into.resize(static_cast<size_t>(info.st_size));
+  if (!read_at_once(file->fd(), 0, request.into.span())) return false;
+  request.version = std::move(version);
+  return true;
+}
+
+// The size is asked for in any case, so the version comes for nothing.
+Status read_whole(ReadRequest& request) {
+  HEADRACE_ASSIGN(const OpenFile file, open_descriptor(request.path));
   struct stat info{};
   if (::fstat(file->fd(), &info) != 0) return from_errno(errno, "stat");
-  into.resize(static_cast<size_t>(info.st_size));
-  return read_exactly(file->fd(), 0, into.span());
+  std::string version = file_version(info);
+  if (!request.version.empty() && request.version != version)
+    return changed_file(request.version, version);
+  request.into.resize(static_cast<size_t>(info.st_size));
+  HEADRACE_TRY(read_exactly(file->fd(), 0, request.into.span()));
+  request.version = std::move(version);
+  return {};
 }
+
+// Whether the open file is of the version, as far as one is asked for.
+Status check_version(int fd, const std::string& version) {
+  if (version.empty()) return {};
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return from_errno(errno, "stat");
+  const std::string found = file_version(info);
+  return found == version ? Status() : changed_file(version, found);
+}
+
+constexpr StoreCost kDisk{.latency_ns = 100'000, .parallel_reads = 32};
+// A file system with a network between, whatever the kernel caches of it.
+constexpr StoreCost kMounted{.latency_ns = 2'000'000, .parallel_reads = 64};
 
 // Whether a directory entry is a folder; a stat only where readdir does not say.
 bool is_folder(int folder, const dirent& entry) {
@@ -128,38 +156,46 @@ class LocalStore final : public Store {
 
   void read(std::span<ReadRequest> requests) const override {
     for (ReadRequest& request : requests) {
+      if (request.is_cancelled()) {
+        complete_cancelled(std::move(request));
+        continue;
+      }
+      mark_sent(request);
       // Memory may run out, and whoever asked must hear of it.
-      const Status status = guard([&] { return read_one(request); });
-      request.done(status.ok() ? status : status.in_file(request.path));
+      Status status = guard([&] { return read_one(request); });
+      complete(std::move(request), std::move(status));
     }
   }
 
-  bool read_if_there(const ReadRequest& request) const override {
+  bool read_if_resident(ReadRequest& request) const override {
     if (request.length == kWholeFile) return read_whole_at_once(request);
     const auto file = descriptors_.open(request.path);
     if (!file.ok() || is_long(request)) return false;  // read() says why, or looks first
-    request.into->resize(request.length);
-    return read_at_once(file.value()->fd(), request.offset, request.into->span());
+    if (!check_version(file.value()->fd(), request.version).ok()) return false;
+    request.into.resize(request.length);
+    return read_at_once(file.value()->fd(), request.offset, request.into.span());
   }
 
   // What is known to be a disk or memory of this machine is near; all else may be far.
-  bool is_far(const std::string& path) const override {
+  StoreCost cost(const std::string& path) const override {
     struct statfs info{};
-    if (::statfs(path.c_str(), &info) != 0) return true;
+    if (::statfs(path.c_str(), &info) != 0) return kMounted;
     constexpr std::array<int64_t, 6> kNear = {EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,
                                               BTRFS_SUPER_MAGIC,     TMPFS_MAGIC,
                                               OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC};
-    return std::find(kNear.begin(), kNear.end(), int64_t{info.f_type}) == kNear.end();
+    const bool near = std::find(kNear.begin(), kNear.end(), int64_t{info.f_type}) != kNear.end();
+    return near ? kDisk : kMounted;
   }
 
-  Result<FileInfo> stat(const std::string& path) const override {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0) return from_errno(errno, "stat").in_file(path);
-    return FileInfo{path, static_cast<uint64_t>(info.st_size), nanoseconds(info.st_mtim),
-                    S_ISDIR(info.st_mode)};
+  std::vector<Result<FileInfo>> stat_all(std::span<const std::string> paths) const override {
+    std::vector<Result<FileInfo>> out;
+    out.reserve(paths.size());
+    for (const std::string& path : paths) out.push_back(stat_one(path));
+    return out;
   }
 
-  Result<std::vector<FileInfo>> list(const std::string& folder) const override {
+  // All in one page: a folder cannot be read from the middle in the order of its names.
+  Result<ListPage> list_page(const std::string& folder, const std::string& after) const override {
     const auto close = [](DIR* d) { ::closedir(d); };
     const std::unique_ptr<DIR, decltype(close)> dir(::opendir(folder.c_str()), close);
     if (dir == nullptr) return from_errno(errno, "list").in_file(folder);
@@ -168,21 +204,50 @@ class LocalStore final : public Store {
     for (errno = 0; const dirent* entry = ::readdir(dir.get()); errno = 0) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
-      entries.push_back({prefix + entry->d_name, 0, 0, is_folder(::dirfd(dir.get()), *entry)});
+      FileInfo info{.path = prefix + entry->d_name};
+      if (!after.empty() && info.path <= after) continue;
+      info.is_folder = is_folder(::dirfd(dir.get()), *entry);
+      entries.push_back(std::move(info));
     }
     if (errno != 0) return from_errno(errno, "list").in_file(folder);
     std::sort(entries.begin(), entries.end(),
               [](const FileInfo& a, const FileInfo& b) { return a.path < b.path; });
-    return entries;
+    return ListPage{std::move(entries)};
   }
 
  private:
-  Status read_one(const ReadRequest& request) const {
-    if (request.length == kWholeFile) return read_whole(std::string(request.path), *request.into);
-    HEADRACE_ASSIGN(const OpenFile file, descriptors_.open(request.path));
+  Result<FileInfo> stat_one(const std::string& path) const {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) {
+      Status status = from_errno(errno, "stat").in_file(path);
+      descriptors_.forget(path);
+      return status;
+    }
+    // What is read next is what was just looked at, not a file that it replaced.
+    descriptors_.forget_unless(path, info.st_dev, info.st_ino);
+    return FileInfo{.path = path,
+                    .bytes = static_cast<uint64_t>(info.st_size),
+                    .modified_ns = nanoseconds(info.st_mtim),
+                    .is_folder = S_ISDIR(info.st_mode),
+                    .version = file_version(info)};
+  }
+
+  // Of the version that is asked for: a descriptor may be of a file that was replaced since.
+  Result<OpenFile> open_version(const ReadRequest& request) const {
+    HEADRACE_ASSIGN(OpenFile file, descriptors_.open(request.path));
+    if (check_version(file->fd(), request.version).ok()) return file;
+    descriptors_.forget(request.path);
+    HEADRACE_ASSIGN(file, descriptors_.open(request.path));
+    HEADRACE_TRY(check_version(file->fd(), request.version));
+    return file;
+  }
+
+  Status read_one(ReadRequest& request) const {
+    if (request.length == kWholeFile) return read_whole(request);
+    HEADRACE_ASSIGN(const OpenFile file, open_version(request));
     if (is_long(request)) HEADRACE_TRY(check_end(file->fd(), request));
-    request.into->resize(request.length);
-    return read_exactly(file->fd(), request.offset, request.into->span());
+    request.into.resize(request.length);
+    return read_exactly(file->fd(), request.offset, request.into.span());
   }
 
   Descriptors descriptors_;
@@ -193,5 +258,16 @@ class LocalStore final : public Store {
 std::shared_ptr<const Store> local_store(size_t open_files) {
   return std::make_shared<const LocalStore>(open_files);
 }
+
+namespace {
+constexpr std::string_view kSchemes[] = {"file"};
+}  // namespace
+
+extern const StoreKind local_stores = {
+    .name = "local",
+    .schemes = kSchemes,
+    .purpose = "files of this machine, and of what is mounted into it",
+    .make = [] { return local_store(); },
+};
 
 }  // namespace headrace

@@ -48,6 +48,17 @@ class Lru {
     return forgotten;
   }
 
+  // What was there under the key, or an empty V: the caller destroys it where it holds no lock.
+  template <typename Q>
+  V remove(const Q& key) {
+    const auto it = entries_.find(key);
+    if (it == entries_.end()) return {};
+    V removed = std::move(it->second.value);
+    recent_.erase(it->second.place);
+    entries_.erase(it);
+    return removed;
+  }
+
   size_t size() const { return entries_.size(); }
 
  private:

@@ -27,47 +27,92 @@ Result<MemoryStore::Entry> MemoryStore::find(std::string_view path) const {
   return it->second;
 }
 
-Status MemoryStore::read_one(const ReadRequest& request) const {
-  HEADRACE_ASSIGN(const Entry entry, find(request.path));
-  const std::vector<std::byte>& all = *entry.bytes;
-  const bool whole = request.length == kWholeFile;
-  const uint64_t offset = whole ? 0 : request.offset;
-  const uint64_t length = whole ? all.size() : request.length;
-  // Compare without adding: both numbers come from an index.
+namespace {
+
+// Compare without adding: both numbers come from an index.
+Result<Bytes> range_of(Bytes all, uint64_t offset, uint64_t length) {
+  if (length == kWholeFile) return all;
   if (offset > all.size() || length > all.size() - offset)
-    return corrupt("read past the end of the file").at(offset).in_file(request.path);
-  request.into->resize(length);
-  std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(offset), length, request.into->data());
+    return corrupt("read past the end of the file").at(offset);
+  return all.subspan(offset, length);
+}
+
+}  // namespace
+
+Status MemoryStore::read_one(ReadRequest& request) const {
+  HEADRACE_ASSIGN(const Entry entry, find(request.path));
+  std::string version = version_of(entry.bytes->size(), entry.modified_ns);
+  if (!request.version.empty() && request.version != version)
+    return changed_file(request.version, version);
+  HEADRACE_ASSIGN(const Bytes bytes, range_of(*entry.bytes, request.offset, request.length));
+  request.into.resize(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), request.into.data());
+  request.version = std::move(version);
   return {};
 }
 
 void MemoryStore::read(std::span<ReadRequest> requests) const {
-  for (ReadRequest& request : requests) request.done(read_one(request));
+  for (ReadRequest& request : requests) {
+    if (request.is_cancelled()) {
+      complete_cancelled(std::move(request));
+      continue;
+    }
+    mark_sent(request);
+    Status status = read_one(request);
+    complete(std::move(request), std::move(status));
+  }
 }
 
-Result<FileInfo> MemoryStore::stat(const std::string& path) const {
-  if (const Result<Entry> entry = find(path); entry.ok())
-    return FileInfo{path, entry.value().bytes->size(), entry.value().modified_ns, false};
-  HEADRACE_TRY(list(path).status());
-  return FileInfo{path, 0, 0, true};
+StoreCost MemoryStore::cost(const std::string&) const {
+  return {};
 }
 
-Result<std::vector<FileInfo>> MemoryStore::list(const std::string& folder) const {
+std::vector<Result<FileInfo>> MemoryStore::stat_all(std::span<const std::string> paths) const {
+  std::vector<Result<FileInfo>> out;
+  for (const std::string& path : paths) out.push_back(stat_one(path));
+  return out;
+}
+
+Result<FileInfo> MemoryStore::stat_one(const std::string& path) const {
+  if (const Result<Entry> entry = find(path); entry.ok()) {
+    const Entry& e = entry.value();
+    return FileInfo{.path = path,
+                    .bytes = e.bytes->size(),
+                    .modified_ns = e.modified_ns,
+                    .version = version_of(e.bytes->size(), e.modified_ns)};
+  }
+  HEADRACE_TRY(list_page(path, "").status());
+  return FileInfo{.path = path, .is_folder = true};
+}
+
+Result<ListPage> MemoryStore::list_page(const std::string& folder, const std::string& after) const {
   const std::string prefix = folder.ends_with('/') ? folder : folder + '/';
-  std::vector<FileInfo> entries;
-  MutexLock lock(mu_);
-  for (auto it = files_.lower_bound(prefix); it != files_.end() && it->first.starts_with(prefix);
-       ++it) {
-    const size_t slash = it->first.find('/', prefix.size());
-    FileInfo entry{it->first.substr(0, slash), it->second.bytes->size(), it->second.modified_ns,
-                   slash != std::string::npos};
-    if (entry.is_folder) entry.bytes = 0, entry.modified_ns = 0;
-    if (entries.empty() || entries.back().path != entry.path) entries.push_back(std::move(entry));
+  ListPage page;
+  std::vector<FileInfo>& entries = page.entries;
+  {
+    MutexLock lock(mu_);
+    for (auto it = files_.lower_bound(prefix); it != files_.end() && it->first.starts_with(prefix);
+         ++it) {
+      const size_t slash = it->first.find('/', prefix.size());
+      FileInfo entry{.path = it->first.substr(0, slash), .is_folder = slash != std::string::npos};
+      if (!entry.is_folder) {
+        entry.bytes = it->second.bytes->size();
+        entry.modified_ns = it->second.modified_ns;
+        entry.version = version_of(entry.bytes, entry.modified_ns);
+      }
+      if (entries.empty() || entries.back().path != entry.path) entries.push_back(std::move(entry));
+    }
   }
   if (entries.empty()) return not_found("no such folder").in_file(folder);
+  // "sub" of sub/x comes before sub.bin, which comes before sub/x.
   std::sort(entries.begin(), entries.end(),
             [](const FileInfo& a, const FileInfo& b) { return a.path < b.path; });
-  return entries;
+  std::erase_if(entries, [&after](const FileInfo& e) { return !after.empty() && e.path <= after; });
+  if (entries.size() > page_entries_) {
+    entries.resize(page_entries_);
+    page.next = entries.back().path;
+  }
+  return page;
 }
 
 }  // namespace headrace

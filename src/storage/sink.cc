@@ -140,7 +140,28 @@ class MemorySink final : public Sink {
   std::vector<std::byte>& out_;
 };
 
+class AppendOnlySink final : public Sink {
+ public:
+  explicit AppendOnlySink(std::unique_ptr<Sink> inner) : inner_(std::move(inner)) {}
+  Status append(Bytes data) override { return inner_->append(data); }
+  Status rewrite(uint64_t offset, Bytes data) override {
+    return unsupported(
+               fmt::format("{} bytes that were written cannot be written over here: pack in "
+                           "another format, or to a local folder",
+                           data.size()))
+        .at(offset);
+  }
+  Status close() override { return inner_->close(); }
+
+ private:
+  const std::unique_ptr<Sink> inner_;
+};
+
 }  // namespace
+
+std::unique_ptr<Sink> append_only_sink(std::unique_ptr<Sink> inner) {
+  return std::make_unique<AppendOnlySink>(std::move(inner));
+}
 
 Result<std::unique_ptr<Sink>> file_sink(const std::string& path) {
   std::string temporary = temporary_name(path);

@@ -29,6 +29,9 @@ Result<std::unique_ptr<Sink>> file_sink(const std::string& path);
 // Appends to `out`, which outlives the sink.
 std::unique_ptr<Sink> memory_sink(std::vector<std::byte>& out);
 
+// Passes on to `inner`, and refuses to go back (kUnsupported): as an object store takes bytes.
+std::unique_ptr<Sink> append_only_sink(std::unique_ptr<Sink> inner);
+
 // True for the temporary names of file_sink, as a killed process leaves them.
 bool is_temporary_name(std::string_view base_name);
 

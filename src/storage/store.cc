@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/store.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <optional>
 
 #include "base/mutex.h"
@@ -11,37 +14,132 @@ namespace {
 // One read that someone waits for.  Notified under the lock: the waiter may destroy it at once.
 class Waiter {
  public:
-  void set(Status status) {
+  void set(ReadRequest&& request) {
     MutexLock lock(mu_);
-    status_ = std::move(status);
-    done_.notify_one();
+    done_ = std::move(request);
+    is_done_.notify_one();
   }
-  Status wait() {
+  ReadRequest wait() {
     MutexLock lock(mu_);
-    while (!status_) done_.wait(mu_);
-    return *status_;
+    while (!done_) is_done_.wait(mu_);
+    return std::move(*done_);
   }
 
  private:
   Mutex mu_;
-  CondVar done_;
-  std::optional<Status> status_ HEADRACE_GUARDED_BY(mu_);
+  CondVar is_done_;
+  std::optional<ReadRequest> done_ HEADRACE_GUARDED_BY(mu_);
 };
 
 }  // namespace
 
+void mark_sent(ReadRequest& request) {
+  if (request.sent_ns == 0) request.sent_ns = steady_ns();
+}
+
+void complete(ReadRequest&& request, Status status) {
+  request.status = status.ok() ? std::move(status) : status.in_file(request.path);
+  request.completed_ns = steady_ns();
+  if (request.sent_ns == 0) request.sent_ns = request.completed_ns;
+  const std::function<void(ReadRequest&&)> done = std::exchange(request.done, nullptr);
+  done(std::move(request));
+}
+
+void complete_cancelled(ReadRequest&& request) {
+  complete(std::move(request), cancelled("the read was given up"));
+}
+
+Status changed_file(std::string_view wanted, std::string_view found) {
+  return corrupt(
+      fmt::format("the file has changed since it was opened (version {}, now {}): open "
+                  "the data set again",
+                  wanted, found));
+}
+
+std::string version_of(uint64_t bytes, int64_t modified_ns) {
+  return fmt::format("{}-{}", bytes, modified_ns);
+}
+
+bool Store::read_if_resident(ReadRequest& request) const {
+  (void)request;
+  return false;
+}
+
+std::optional<Pin> Store::pin(std::string_view path, uint64_t offset, uint64_t length) const {
+  (void)path, (void)offset, (void)length;
+  return std::nullopt;
+}
+
+void Store::cancel(const ReadGroup& group) const {
+  (void)group;
+}
+
+Result<FileInfo> Store::stat(const std::string& path) const {
+  return std::move(stat_all({&path, 1}).front());
+}
+
+Result<std::vector<FileInfo>> Store::list(const std::string& folder) const {
+  std::vector<FileInfo> all;
+  std::string after;
+  do {
+    HEADRACE_ASSIGN(ListPage page, list_page(folder, after));
+    if (!after.empty() && page.next == after)
+      return internal("a listing does not get on").in_file(folder);
+    after = std::move(page.next);
+    all.insert(all.end(), std::move_iterator(page.entries.begin()),
+               std::move_iterator(page.entries.end()));
+  } while (!after.empty());
+  return all;
+}
+
 Status Store::read_at(const std::string& path, uint64_t offset, uint64_t length,
                       Buffer& into) const {
   Waiter waiter;
-  ReadRequest request{path, offset, length, &into, [&waiter](Status s) { waiter.set(s); }};
+  ReadRequest request{.path = path,
+                      .offset = offset,
+                      .length = length,
+                      .into = std::move(into),
+                      .done = [&waiter](ReadRequest&& r) { waiter.set(std::move(r)); }};
   read({&request, 1});
-  return waiter.wait();
+  ReadRequest done = waiter.wait();
+  into = std::move(done.into);
+  return done.status;
 }
 
 Result<Buffer> Store::read_all(const std::string& path) const {
   Buffer into;
   HEADRACE_TRY(read_at(path, 0, kWholeFile, into));
   return into;
+}
+
+void StoreWrapper::read(std::span<ReadRequest> requests) const {
+  inner_->read(requests);
+}
+
+bool StoreWrapper::read_if_resident(ReadRequest& request) const {
+  return inner_->read_if_resident(request);
+}
+
+std::optional<Pin> StoreWrapper::pin(std::string_view path, uint64_t offset,
+                                     uint64_t length) const {
+  return inner_->pin(path, offset, length);
+}
+
+void StoreWrapper::cancel(const ReadGroup& group) const {
+  inner_->cancel(group);
+}
+
+StoreCost StoreWrapper::cost(const std::string& path) const {
+  return inner_->cost(path);
+}
+
+std::vector<Result<FileInfo>> StoreWrapper::stat_all(std::span<const std::string> paths) const {
+  return inner_->stat_all(paths);
+}
+
+Result<ListPage> StoreWrapper::list_page(const std::string& folder,
+                                         const std::string& after) const {
+  return inner_->list_page(folder, after);
 }
 
 }  // namespace headrace

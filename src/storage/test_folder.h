@@ -7,8 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
+
+#include "storage/open_store.h"
 
 namespace headrace {
 
@@ -28,6 +31,8 @@ class TestFolder {
   TestFolder& operator=(const TestFolder&) = delete;
 
   const std::string& path() const { return path_; }
+  // What its files are read through.
+  static std::shared_ptr<const Store> store() { return open_store("/").value().store; }
   std::string operator/(std::string_view name) const { return path_ + '/' + std::string(name); }
 
   // Makes the folders on the way; returns the whole path.

@@ -340,7 +340,8 @@ Result<PartPointer> index(const ShardInput& shard) {
   return ArrowIndexer(shard).run();
 }
 
-Status decode_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                   Buffer& decoded) {
   if (unit.encoding > static_cast<uint32_t>(ArrowCompression::kZstd))
     return corrupt("not a buffer that was indexed").at(0);
   const Status status = open_arrow_buffer(static_cast<ArrowCompression>(unit.encoding), stored,

@@ -226,7 +226,8 @@ Result<PartPointer> index(const ShardInput& shard) {
 }
 
 // Raw pixels as a .npy that describes itself.
-Status decode_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                   Buffer& decoded) {
   const uint32_t height = unit.encoding >> 16;
   const uint32_t width = unit.encoding & 0xffff;
   if (stored.size() != uint64_t{3} * width * height) return corrupt("not the picture indexed");

@@ -89,7 +89,7 @@ TEST(ClassFolders, many_classes_on_threads_keep_their_order) {
 TEST(ClassFolders, no_file_is_read_when_they_are_indexed) {
   const TestFolder f;
   for (int i = 0; i < 100; ++i) f.put("c/" + std::to_string(i) + ".jpg", "x");
-  const auto store = std::make_shared<FaultStore>(local_store());
+  const auto store = std::make_shared<FaultStore>(TestFolder::store());
   ASSERT_TRUE(open_source({f.path()}, {.store = store, .keep_sidecars = false}).ok());
   EXPECT_EQ(store->reads(), 0u);
 }

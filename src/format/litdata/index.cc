@@ -241,7 +241,7 @@ Result<std::vector<std::string>> claim_lit_folder(const Store& store, const std:
   std::set<std::string, std::less<>> there;
   for (const FileInfo& entry : entries) there.emplace(base_name(entry.path));
   if (!there.contains(kFolderIndex)) return out;
-  const std::string path = folder + '/' + std::string(kFolderIndex);
+  const std::string path = join_path(folder, kFolderIndex);
   HEADRACE_ASSIGN(const Buffer text, store.read_all(path));
   const Result<Json> json = Json::parse(as_text(text.bytes()));
   if (!json.ok() || !is_lit_index(json.value())) return out;
@@ -252,7 +252,7 @@ Result<std::vector<std::string>> claim_lit_folder(const Store& store, const std:
       return not_found(
                  fmt::format("{} names chunk '{}', which is not there", kFolderIndex, chunk.name))
           .in_file(folder);
-    out.push_back(folder + '/' + chunk.name);
+    out.push_back(join_path(folder, chunk.name));
   }
   return out;
 }

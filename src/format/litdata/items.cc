@@ -158,7 +158,8 @@ Status LitItems::add_number(const StoredColumn& column, uint32_t field, Extent a
   return {};
 }
 
-Status open_lit_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status open_lit_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                     Buffer& decoded) {
   if (unit.encoding == kZstd) return zstd_open(stored, unit.decoded_bytes, decoded);
   if (unit.encoding < kLeafTable)
     return open_array(unit.encoding, stored, unit.decoded_bytes, decoded);

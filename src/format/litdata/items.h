@@ -56,6 +56,7 @@ class LitItems {
 };
 
 // Format::decode_unit.
-Status open_lit_unit(const std::string& path, const Unit& unit, Bytes stored, Buffer& decoded);
+Status open_lit_unit(const Store& store, const std::string& path, const Unit& unit, Bytes stored,
+                     Buffer& decoded);
 
 }  // namespace headrace

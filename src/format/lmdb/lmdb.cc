@@ -237,6 +237,7 @@ extern constinit const Format lmdb_format{
     .suffixes = kSuffixes,
     .takes_parts = true,
     .sorts_keys = true,
+    .rewrites = true,
     .guards_lengths = false,
     .sniff = sniff,
     .claim = claim,

@@ -8,6 +8,7 @@
 
 #include "format/folder_index.h"
 #include "format/mds/shard.h"
+#include "storage/open_store.h"
 #include "storage/sink.h"
 
 namespace headrace {
@@ -65,7 +66,7 @@ Result<std::vector<std::string>> streams_in(const Store& store, std::span<const 
   for (const FileInfo& entry : entries) {
     if (!entry.is_folder || base_name(entry.path).starts_with('.')) continue;
     if (++looked > kMostStreams) return std::vector<std::string>();
-    const std::string path = entry.path + '/' + std::string(kFolderIndex);
+    const std::string path = join_path(entry.path, kFolderIndex);
     if (!store.stat(path).ok()) continue;
     HEADRACE_ASSIGN(const Buffer text, store.read_all(path));
     const Result<Json> json = Json::parse(as_text(text.bytes()));
@@ -100,9 +101,9 @@ Result<std::string> choose_file(const Store& store, const std::string& folder,
   const auto has = [&](const std::string& name) {
     if (name.empty()) return false;
     return name.find('/') == std::string::npos ? there.contains(name)
-                                               : store.stat(folder + '/' + name).ok();
+                                               : store.stat(join_path(folder, name)).ok();
   };
-  if (has(shard.raw)) return folder + '/' + shard.raw;
+  if (has(shard.raw)) return join_path(folder, shard.raw);
   if (!has(shard.zip))
     return not_found(fmt::format("{} names shard {} of the data set, '{}'{}, which is not there",
                                  kFolderIndex, number, shard.raw,
@@ -113,7 +114,7 @@ Result<std::string> choose_file(const Store& store, const std::string& folder,
                fmt::format("'{}' is compressed with {}; zstd and gz are read: unpack it to '{}'",
                            shard.zip, shard.compression, shard.raw))
         .in_file(folder);
-  return folder + '/' + shard.zip;
+  return join_path(folder, shard.zip);
 }
 
 // The columns of a shard that is there.
@@ -187,7 +188,7 @@ Result<std::vector<std::string>> claim_mds_folder(const Store& store, const std:
     there.emplace(base_name(entry.path));
     has_shards = has_shards || entry.path.ends_with(".mds");
   }
-  const std::string path = folder + '/' + std::string(kFolderIndex);
+  const std::string path = join_path(folder, kFolderIndex);
   if (!there.contains(kFolderIndex)) {
     HEADRACE_TRY(refuse_without_index(store, folder, entries));
     return out;
@@ -207,12 +208,12 @@ Result<std::vector<std::string>> claim_mds_folder(const Store& store, const std:
 }
 
 Status finish_mds_folder(const std::string& folder, std::span<const WrittenShard> shards) {
-  const std::shared_ptr<const Store> store = local_store();
+  HEADRACE_ASSIGN(const OpenedUrl at, open_store(folder));
   std::string text = R"({"shards": [)";
   for (size_t i = 0; i < shards.size(); ++i) {
     const WrittenShard& shard = shards[i];
     HEADRACE_ASSIGN(const std::vector<MdsColumn> columns,
-                    columns_of(*store, folder + '/' + shard.name));
+                    columns_of(*at.store, join_path(at.path, shard.name)));
     text += fmt::format(
         R"({}{{{}, "raw_data": {{"basename": {}, "bytes": {}, "hashes": {{}}}}, "samples": {}, )"
         R"("zip_data": null}})",
@@ -220,7 +221,7 @@ Status finish_mds_folder(const std::string& folder, std::span<const WrittenShard
         shard.samples);
   }
   text += fmt::format("\n], \"version\": {}}}\n", kMdsVersion);
-  return write_file(folder + '/' + std::string(kFolderIndex), as_bytes(text));
+  return write_file(join_path(at.path, kFolderIndex), as_bytes(text));
 }
 
 }  // namespace headrace

@@ -260,7 +260,8 @@ Result<PartPointer> index(const ShardInput& shard) {
   return MdsIndexer(shard).run();
 }
 
-Status decode_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                   Buffer& decoded) {
   if (unit.encoding != kZippedShard)
     return open_array(unit.encoding, stored, unit.decoded_bytes, decoded);
   const std::optional<uint64_t> stated = stated_bytes(stored);
@@ -282,6 +283,7 @@ extern constinit const Format mds_format{
         "is a field",
     .suffixes = kSuffixes,
     .holds_gaps = false,
+    .rewrites = true,
     .guards_lengths = false,
     .sniff = looks_like_mds,
     .claim = claim_mds_folder,

@@ -26,6 +26,7 @@
 #include "format/typed_values.h"
 #include "index/names.h"
 #include "index/sidecar.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -97,7 +98,7 @@ class NpzIndexer {
       std::vector<std::unique_ptr<Opened>> opened(std::min(kStretch, files.size() - begin));
       HEADRACE_TRY(parallel_for(opened.size(), shard_.threads, [&](size_t i) -> Status {
         if (shard_.cancelled()) return cancelled("indexing was cancelled");
-        const std::string path = shard_.info.path + '/' + files[begin + i];
+        const std::string path = join_path(shard_.info.path, files[begin + i]);
         HEADRACE_ASSIGN(FileInfo info, shard_.store.stat(path));
         opened[i] = std::make_unique<Opened>(shard_, std::move(info));
         const Status status = opened[i]->npz.open();
@@ -259,7 +260,8 @@ bool sniff(Bytes head) {
          load_le<uint16_t>(as_bytes(rest.substr(name))) == kKindExtra;
 }
 
-Status decode_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                   Buffer& decoded) {
   if (unit.encoding == kNpzInflate || unit.encoding == kNpzInflateConvert) {
     HEADRACE_TRY(open_zip_member(stored, unit.decoded_bytes, decoded));
   } else if (unit.encoding == kNpzConvert) {

@@ -53,11 +53,11 @@ class ParquetFileWriter {
 class ParquetLibrary {
  public:
   virtual ~ParquetLibrary() = default;
-  virtual Result<ParquetLayout> layout(const std::string& path) const = 0;
+  virtual Result<ParquetLayout> layout(const Store& store, const std::string& path) const = 0;
   // One leaf of the row group that has it at `offset`, as arrays of a struct with one column; no
   // more than the first `rows`, where that is not 0.
-  virtual Status read(const std::string& path, uint64_t offset, uint32_t leaf, uint64_t rows,
-                      ArrowArrayStream* out) const = 0;
+  virtual Status read(const Store& store, const std::string& path, uint64_t offset, uint32_t leaf,
+                      uint64_t rows, ArrowArrayStream* out) const = 0;
   // `sink` outlives the writer.
   virtual Result<std::unique_ptr<ParquetFileWriter>> create(
       ArrowOwned<ArrowSchema> schema, const std::vector<ParquetColumnOptions>& columns,

@@ -34,10 +34,11 @@ constexpr uint64_t kLargeGroup = uint64_t{256} << 20;
 
 // Calls f(schema, column) for each batch of a leaf; a batch is a struct of one column.
 template <typename F>
-Status each_batch(const std::string& path, uint64_t offset, uint32_t leaf, uint64_t rows, F&& f) {
+Status each_batch(const Store& store, const std::string& path, uint64_t offset, uint32_t leaf,
+                  uint64_t rows, F&& f) {
   HEADRACE_ASSIGN(const ParquetLibrary* library, parquet_library());
   ArrowOwned<ArrowArrayStream> stream;
-  HEADRACE_TRY(library->read(path, offset, leaf, rows, stream.fill()));
+  HEADRACE_TRY(library->read(store, path, offset, leaf, rows, stream.fill()));
   const auto failed = [&stream](std::string_view doing) {
     const char* why = stream->get_last_error(&*stream);
     return corrupt(fmt::format("{}: {}", doing, why == nullptr ? "unknown error" : why));
@@ -55,10 +56,10 @@ Status each_batch(const std::string& path, uint64_t offset, uint32_t leaf, uint6
   }
 }
 
-Status open_column(const std::string& path, uint64_t offset, uint32_t leaf, uint64_t rows,
-                   Buffer& out) {
+Status open_column(const Store& store, const std::string& path, uint64_t offset, uint32_t leaf,
+                   uint64_t rows, Buffer& out) {
   RowTableBuilder table;
-  HEADRACE_TRY(each_batch(path, offset, leaf, rows,
+  HEADRACE_TRY(each_batch(store, path, offset, leaf, rows,
                           [&table](const ArrowSchema& schema, const ArrowArray& column) {
                             return add_rows(schema, column, table);
                           }));
@@ -88,7 +89,7 @@ class ParquetIndexer {
   Result<PartPointer> run() {
     HEADRACE_TRY(check_magic());
     HEADRACE_ASSIGN(const ParquetLibrary* library, parquet_library());
-    HEADRACE_ASSIGN(layout_, library->layout(shard_.info.path));
+    HEADRACE_ASSIGN(layout_, library->layout(shard_.store, shard_.info.path));
     HEADRACE_TRY(find_columns());
     for (uint32_t g = 0; g < layout_.groups.size(); ++g) {
       if (shard_.cancelled()) return cancelled("indexing was cancelled");
@@ -170,7 +171,8 @@ class ParquetIndexer {
     for (const ParquetGroup& group : layout_.groups) {
       if (group.rows == 0) continue;
       Buffer unit;
-      HEADRACE_TRY(open_column(shard_.info.path, group.chunks[leaf].offset, leaf, kLookRows, unit));
+      HEADRACE_TRY(open_column(shard_.store, shard_.info.path, group.chunks[leaf].offset, leaf,
+                               kLookRows, unit));
       HEADRACE_ASSIGN(const RowTable table, RowTable::open(unit.bytes()));
       for (uint64_t row = 0; row < table.rows(); ++row) {
         if (table.values(row) == 0) continue;
@@ -186,7 +188,8 @@ class ParquetIndexer {
     if (group.rows == 0) return {};
     Buffer keys;
     if (key_)
-      HEADRACE_TRY(open_column(shard_.info.path, group.chunks[*key_].offset, *key_, 0, keys));
+      HEADRACE_TRY(
+          open_column(shard_.store, shard_.info.path, group.chunks[*key_].offset, *key_, 0, keys));
     for (Column& column : columns_)
       if (column.leaf.field.storage == Storage::kInline) HEADRACE_TRY(read_numbers(group, column));
     RowTable key_table;
@@ -212,7 +215,7 @@ class ParquetIndexer {
     column.numbers = {};
     const std::string& name = column.leaf.field.name;
     const uint64_t offset = group.chunks[column.leaf.leaf].offset;
-    Status s = each_batch(shard_.info.path, offset, column.leaf.leaf, 0,
+    Status s = each_batch(shard_.store, shard_.info.path, offset, column.leaf.leaf, 0,
                           [&column](const ArrowSchema& schema, const ArrowArray& array) {
                             return add_numbers(schema, array, column.numbers);
                           });
@@ -281,8 +284,9 @@ Result<PartPointer> index(const ShardInput& shard) {
   }
 }
 
-Status decode_unit(const std::string& path, const Unit& unit, Bytes, Buffer& decoded) {
-  return open_column(path, unit.offset, unit.encoding - 1, 0, decoded);
+Status decode_unit(const Store& store, const std::string& path, const Unit& unit, Bytes,
+                   Buffer& decoded) {
+  return open_column(store, path, unit.offset, unit.encoding - 1, 0, decoded);
 }
 
 bool sniff(Bytes head) {

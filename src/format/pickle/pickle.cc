@@ -22,6 +22,7 @@
 #include "format/pickle/writer.h"
 #include "index/names.h"
 #include "index/sidecar.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -67,7 +68,7 @@ class PickleIndexer {
   Status add_folder() {
     for (const std::string& file : tree_.files) {
       if (shard_.cancelled()) return cancelled("indexing was cancelled");
-      const std::string path = shard_.info.path + '/' + file;
+      const std::string path = join_path(shard_.info.path, file);
       Status status = add_path(path, part_.add_file(file), without_suffix(file));
       if (!status.ok()) return status.in_file(path);
     }
@@ -175,7 +176,8 @@ bool sniff(Bytes head) {
          head[1] <= std::byte{5};
 }
 
-Status decode_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                   Buffer& decoded) {
   std::string bytes;
   HEADRACE_TRY(decode_latin1(as_text(stored), bytes));
   if (bytes.size() != unit.decoded_bytes) return corrupt("not the bytes that were indexed").at(0);

@@ -265,7 +265,8 @@ Result<PartPointer> index(const ShardInput& shard) {
   return RecordioIndexer(shard, true).run();
 }
 
-Status decode_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                   Buffer& decoded) {
   HEADRACE_TRY(join_record(stored, decoded));
   if (decoded.size() != unit.decoded_bytes) return corrupt("not the record that was indexed").at(0);
   return {};

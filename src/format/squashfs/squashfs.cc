@@ -31,7 +31,8 @@ Result<PartPointer> index(const ShardInput& shard) {
                              .has_openings = true});
 }
 
-Status decode_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                   Buffer& decoded) {
   if (unit.decoded_bytes > kSquashMostBlock) return corrupt("no block is so large");
   decoded.resize(unit.decoded_bytes);
   if (unit.encoding == kSquashHole) {

@@ -235,7 +235,7 @@ TEST(Squashfs, units_open_only_to_what_was_indexed) {
   const Format& format = *find_format("squashfs").value();
   Buffer out;
   const auto open = [&](Unit unit, std::string_view stored) {
-    return format.decode_unit("x", unit, as_bytes(stored), out);
+    return format.decode_unit(MemoryStore(), "x", unit, as_bytes(stored), out);
   };
   EXPECT_EQ(open({.encoding = 1, .decoded_bytes = 1u << 21}, "").code(), Code::kCorrupt);
   for (const uint32_t packing : {1u, 4u, 5u, 6u})

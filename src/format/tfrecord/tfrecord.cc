@@ -298,7 +298,8 @@ Result<PartPointer> index(const ShardInput& shard) {
   }
 }
 
-Status decode_unit(const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                   Buffer& decoded) {
   if (unit.encoding == kPacked || unit.encoding == kPackedWithArrays) {
     // A byte inflates to 1032 at most, and a number of one byte to 8 more.
     if (unit.decoded_bytes / (9 * kMaxInflation) > stored.size())

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every store promises: each store of the table, each wrapper and each test store.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "storage/fault.h"
+#include "storage/held.h"
+#include "storage/local.h"
+#include "storage/memory.h"
+#include "storage/open_store.h"
+#include "storage/paths.h"
+#include "storage/test_folder.h"
+#include "storage/test_stores.h"
+
+namespace headrace {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A store with some files in it, and where they are.
+struct Fixture {
+  std::shared_ptr<const Store> store;
+  std::string root;
+  std::shared_ptr<TestFolder> folder = nullptr;
+};
+
+constexpr std::pair<std::string_view, std::string_view> kFiles[] = {
+    {"a.bin", "0123456789"}, {"empty", ""},     {"sub/b.bin", "bee"},
+    {"sub/a.bin", "ay"},     {"sub.txt", "no"}, {"Z", "zed"},
+};
+
+// By the table: as everyone else opens it.
+Fixture local() {
+  auto folder = std::make_shared<TestFolder>();
+  for (const auto& [name, content] : kFiles) folder->put(name, content);
+  return {open_store(folder->path()).value().store, folder->path(), folder};
+}
+Fixture one_descriptor() {
+  Fixture made = local();
+  made.store = local_store(1);
+  return made;
+}
+Fixture memory(size_t page_entries = 1000) {
+  auto store = std::make_shared<MemoryStore>(page_entries);
+  for (const auto& [name, content] : kFiles) store->put("mem://root/" + std::string(name), content);
+  return {store, "mem://root"};
+}
+template <typename Wrapper>
+Fixture around(Fixture inner) {
+  return {std::make_shared<Wrapper>(inner.store), inner.root, inner.folder};
+}
+Fixture held(bool all) {
+  Fixture made = memory();
+  std::vector<std::string> files;
+  for (const auto& [name, content] : kFiles)
+    if (all || name == "a.bin") files.push_back(join_path(made.root, name));
+  made.folder = std::make_shared<TestFolder>();
+  made.store = hold_files(made.store, files, {.folder = made.folder->path()}).value().store;
+  return made;
+}
+Fixture fail_later() {
+  Fixture made = memory();
+  made.store = std::make_shared<FailLaterStore>(made.store, FailLaterOptions{.fail_read = 0});
+  return made;
+}
+Fixture latency(LatencyOptions options) {
+  Fixture made = memory();
+  made.store = std::make_shared<LatencyStore>(made.store, options);
+  return made;
+}
+
+class PlainWrapper final : public StoreWrapper {
+ public:
+  using StoreWrapper::StoreWrapper;
+};
+
+struct Row {
+  std::string_view name;
+  Fixture (*make)();
+  bool answers = true;
+};
+constexpr Row kStores[] = {
+    {"local", local},
+    {"one_descriptor", one_descriptor},
+    {"memory", [] { return memory(); }},
+    {"pages_of_two", [] { return memory(2); }},
+    {"wrapper", [] { return around<PlainWrapper>(local()); }},
+    {"fault_without_faults", [] { return around<FaultStore>(local()); }},
+    {"held", [] { return held(true); }},
+    {"held_in_part", [] { return held(false); }},
+    {"latency", [] { return latency({.latency = 200us, .bytes_per_second = 1 << 20}); }},
+    {"shared_bandwidth",
+     [] { return latency({.latency = 100us, .total_bytes_per_second = 1 << 20, .threads = 1}); }},
+    {"fail_later", fail_later},
+    {"silent", [] { return around<SilentStore>(memory()); }, false},
+};
+
+// Requests that came back, by the number they went with.  Each must come back once.
+class Collector {
+ public:
+  explicit Collector(size_t count) : got_(count), times_(count) {}
+  std::function<void(ReadRequest&&)> next() {
+    return [this, number = made_++](ReadRequest&& request) {
+      MutexLock lock(mu_);
+      got_[number] = std::move(request);
+      ++times_[number];
+      ++done_;
+      came_.notify_all();
+    };
+  }
+  // False when not all came in time.
+  bool wait(std::chrono::milliseconds most = 10s) {
+    const auto until = std::chrono::steady_clock::now() + most;
+    MutexLock lock(mu_);
+    while (done_ < got_.size() && std::chrono::steady_clock::now() < until)
+      (void)came_.wait_for_ms(mu_, 5);
+    return done_ == got_.size() &&
+           std::all_of(times_.begin(), times_.end(), [](int n) { return n == 1; });
+  }
+  size_t done() const {
+    MutexLock lock(mu_);
+    return done_;
+  }
+  ReadRequest& operator[](size_t i) { return got_[i]; }
+
+ private:
+  std::vector<ReadRequest> got_;
+  std::vector<int> times_;
+  size_t made_ = 0;
+  mutable Mutex mu_;
+  CondVar came_;
+  size_t done_ HEADRACE_GUARDED_BY(mu_) = 0;
+};
+
+class StoreConformance : public ::testing::TestWithParam<Row> {
+ protected:
+  Fixture f_ = GetParam().make();
+  const Store& store() const { return *f_.store; }
+  std::string at(std::string_view name) const { return join_path(f_.root, name); }
+};
+
+// Those that are about the bytes.
+class AnsweringStore : public StoreConformance {
+ protected:
+  ReadRequest read(ReadRequest request) {
+    Collector got(1);
+    request.done = got.next();
+    store().read({&request, 1});
+    EXPECT_TRUE(got.wait());
+    return std::move(got[0]);
+  }
+};
+
+TEST(StoreTable, every_row_is_under_this_suite) {
+  for (const StoreKind* kind : all_stores()) {
+    EXPECT_TRUE(std::any_of(std::begin(kStores), std::end(kStores),
+                            [kind](const Row& row) { return row.name == kind->name; }))
+        << "add a fixture for " << kind->name;
+    EXPECT_FALSE(kind->schemes.empty() || kind->purpose.empty());
+  }
+}
+
+TEST_P(AnsweringStore, a_range_is_exact) {
+  Buffer out;
+  ASSERT_TRUE(store().read_at(at("a.bin"), 3, 4, out).ok());
+  EXPECT_EQ(as_text(out.bytes()), "3456");
+  ASSERT_TRUE(store().read_at(at("a.bin"), 10, 0, out).ok());
+  EXPECT_EQ(out.size(), 0u);
+}
+
+TEST_P(AnsweringStore, a_whole_file_is_whole) {
+  EXPECT_EQ(as_text(store().read_all(at("a.bin")).value().bytes()), "0123456789");
+  EXPECT_EQ(as_text(store().read_all(at("sub/b.bin")).value().bytes()), "bee");
+  EXPECT_EQ(store().read_all(at("empty")).value().size(), 0u);
+}
+
+// Lengths and offsets come from files: no memory is taken for what is not there.
+TEST_P(AnsweringStore, far_past_the_end_is_corrupt) {
+  Buffer out;
+  constexpr uint64_t kHuge = uint64_t{1} << 60;
+  // A store that is slow for its bytes would take its time over these.
+  const bool is_slow = !store().cost(at("a.bin")).in_caller;
+  for (const auto& [offset, length] :
+       {std::pair<uint64_t, uint64_t>{8, kHuge}, {kHuge, kHuge}, {~uint64_t{0} - 1, 1}}) {
+    if (is_slow && length == kHuge) continue;
+    const Status s = store().read_at(at("a.bin"), offset, length, out);
+    EXPECT_EQ(s.code(), Code::kCorrupt) << s.text();
+    EXPECT_EQ(s.place().file, at("a.bin"));
+    EXPECT_LE(out.capacity(), 4096u);
+  }
+}
+
+TEST_P(AnsweringStore, past_the_end_is_corrupt_and_names_path_and_offset) {
+  Buffer out;
+  for (const auto& [offset, length] : {std::pair<uint64_t, uint64_t>{8, 3}, {11, 1}}) {
+    const Status s = store().read_at(at("a.bin"), offset, length, out);
+    EXPECT_EQ(s.code(), Code::kCorrupt);
+    EXPECT_EQ(s.place().file, at("a.bin"));
+    EXPECT_GE(s.place().offset, 0);
+  }
+}
+
+TEST_P(AnsweringStore, a_missing_file_is_not_found) {
+  Buffer out;
+  EXPECT_EQ(store().read_at(at("none"), 0, 1, out).code(), Code::kNotFound);
+  const Status whole = store().read_all(at("none")).status();
+  EXPECT_EQ(whole.code(), Code::kNotFound);
+  EXPECT_EQ(whole.place().file, at("none"));
+}
+
+TEST_P(StoreConformance, what_is_missing_is_not_found) {
+  EXPECT_EQ(store().stat(at("none")).status().code(), Code::kNotFound);
+  EXPECT_EQ(store().stat(at("none")).status().place().file, at("none"));
+  EXPECT_EQ(store().list(at("none")).status().code(), Code::kNotFound);
+}
+
+TEST_P(AnsweringStore, each_of_a_batch_is_done_once_and_stamped) {
+  Collector got(3);
+  std::vector<ReadRequest> batch;
+  for (const auto& [name, offset] : {std::pair{"a.bin", 0u}, {"none", 0u}, {"a.bin", 8u}})
+    batch.push_back({.path = at(name), .offset = offset, .length = 2, .done = got.next()});
+  const uint64_t before = steady_ns();
+  const bool in_caller = store().cost(at("a.bin")).in_caller;
+  store().read(batch);
+  if (in_caller) {
+    EXPECT_EQ(got.done(), 3u) << "the cost says that the caller waits";
+  }
+  ASSERT_TRUE(got.wait());
+  EXPECT_TRUE(got[0].status.ok());
+  EXPECT_EQ(got[1].status.code(), Code::kNotFound);
+  EXPECT_EQ(as_text(got[2].into.bytes()), "89");
+  for (const size_t i : {0u, 1u, 2u}) {
+    EXPECT_GE(got[i].sent_ns, before);
+    EXPECT_GE(got[i].completed_ns, got[i].sent_ns);
+    EXPECT_LE(got[i].completed_ns, steady_ns());
+  }
+}
+
+TEST_P(AnsweringStore, memory_that_was_handed_over_is_used_and_comes_back) {
+  for (const auto& [name, length] : {std::pair<std::string_view, uint64_t>{"a.bin", 4},
+                                     {"a.bin", kWholeFile},
+                                     {"a.bin", 11},
+                                     {"none", 1}}) {
+    Buffer memory(4096);
+    const std::byte* where = memory.data();
+    const ReadRequest got = read({.path = at(name), .length = length, .into = std::move(memory)});
+    EXPECT_EQ(got.into.data(), where) << got.status.text();
+    EXPECT_GE(got.into.capacity(), 4096u);
+    EXPECT_EQ(got.path, at(name));
+  }
+}
+
+TEST_P(AnsweringStore, a_version_goes_out_with_the_file_and_comes_back_with_the_bytes) {
+  const std::string version = store().stat(at("a.bin")).value().version;
+  ASSERT_FALSE(version.empty());
+  for (const uint64_t length : {uint64_t{2}, kWholeFile}) {
+    const ReadRequest same = read({.path = at("a.bin"), .length = length, .version = version});
+    ASSERT_TRUE(same.status.ok()) << same.status.text();
+    EXPECT_EQ(same.version, version);
+    const ReadRequest any = read({.path = at("a.bin"), .length = length});
+    EXPECT_TRUE(any.version.empty() || any.version == version) << any.version;
+    const ReadRequest other = read({.path = at("a.bin"), .length = length, .version = "other"});
+    EXPECT_EQ(other.status.code(), Code::kCorrupt);
+    EXPECT_EQ(other.status.place().file, at("a.bin"));
+    EXPECT_NE(other.status.text().find("changed"), std::string::npos) << other.status.text();
+  }
+}
+
+TEST_P(StoreConformance, a_cancelled_group_completes_at_once_and_so_does_what_comes_after) {
+  constexpr size_t kReads = 100;
+  Collector got(kReads + 1);
+  const auto group = std::make_shared<ReadGroup>();
+  std::vector<ReadRequest> batch;
+  for (size_t i = 0; i < kReads; ++i)
+    batch.push_back({.path = at("a.bin"), .length = 5, .group = group, .done = got.next()});
+  store().read(batch);
+  group->cancel();
+  const auto begin = std::chrono::steady_clock::now();
+  store().cancel(*group);
+  Buffer memory(64);
+  const std::byte* where = memory.data();
+  ReadRequest late{.path = at("a.bin"),
+                   .length = 5,
+                   .into = std::move(memory),
+                   .group = group,
+                   .done = got.next()};
+  store().read({&late, 1});
+  ASSERT_TRUE(got.wait());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+  for (size_t i = 0; i < kReads; ++i)
+    EXPECT_TRUE(got[i].status.ok() || got[i].status.code() == Code::kCancelled);
+  EXPECT_EQ(got[kReads].status.code(), Code::kCancelled);
+  EXPECT_EQ(got[kReads].into.data(), where);
+}
+
+TEST_P(AnsweringStore, other_groups_are_left_alone) {
+  Collector got(2);
+  const auto given_up = std::make_shared<ReadGroup>();
+  const auto kept = std::make_shared<ReadGroup>();
+  std::vector<ReadRequest> batch;
+  batch.push_back({.path = at("a.bin"), .length = 5, .group = kept, .done = got.next()});
+  batch.push_back({.path = at("a.bin"), .length = 5, .done = got.next()});
+  store().read(batch);
+  given_up->cancel();
+  store().cancel(*given_up);
+  ASSERT_TRUE(got.wait());
+  EXPECT_TRUE(got[0].status.ok());
+  EXPECT_TRUE(got[1].status.ok());
+}
+
+// Done exactly once, whatever comes first; destroying the store completes the rest.
+TEST_P(StoreConformance, cancelling_while_others_read_loses_nothing) {
+  constexpr size_t kRounds = 50;
+  constexpr size_t kReads = 8;
+  Collector got(kRounds * kReads);
+  std::vector<std::shared_ptr<ReadGroup>> groups(kRounds);
+  for (auto& group : groups) group = std::make_shared<ReadGroup>();
+  std::vector<std::vector<ReadRequest>> batches(kRounds);
+  for (size_t r = 0; r < kRounds; ++r)
+    for (size_t i = 0; i < kReads; ++i)
+      batches[r].push_back(
+          {.path = at("a.bin"), .length = 3, .group = groups[r], .done = got.next()});
+  {
+    const std::jthread reads([&] {
+      for (auto& batch : batches) store().read(batch);
+    });
+    const std::jthread cancels([&] {
+      for (auto& group : groups) {
+        group->cancel();
+        store().cancel(*group);
+      }
+    });
+  }
+  EXPECT_TRUE(got.wait());
+}
+
+TEST_P(StoreConformance, stats_come_in_the_order_of_the_paths) {
+  const std::vector<std::string> paths{at("sub"), at("none"), at("a.bin"), at("empty")};
+  const auto found = store().stat_all(paths);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_TRUE(found[0].value().is_folder);
+  EXPECT_EQ(found[1].status().code(), Code::kNotFound);
+  EXPECT_EQ(found[2].value().bytes, 10u);
+  EXPECT_FALSE(found[2].value().is_folder);
+  EXPECT_EQ(found[2].value().path, at("a.bin"));
+  EXPECT_EQ(found[3].value().bytes, 0u);
+  EXPECT_TRUE(store().stat_all({}).empty());
+}
+
+TEST_P(StoreConformance, a_listing_is_sorted_by_bytes_with_whole_paths) {
+  const auto entries = store().list(f_.root).value();
+  std::vector<std::string> paths;
+  for (const FileInfo& entry : entries) paths.push_back(entry.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{at("Z"), at("a.bin"), at("empty"), at("sub"),
+                                             at("sub.txt")}));
+  EXPECT_TRUE(entries[3].is_folder);
+  EXPECT_FALSE(entries[0].is_folder);
+  EXPECT_EQ(store().list(f_.root + '/').value().size(), entries.size());
+}
+
+TEST_P(StoreConformance, pages_go_on_where_the_last_one_ended) {
+  std::vector<std::string> paths;
+  std::string after;
+  do {
+    const ListPage page = store().list_page(f_.root, after).value();
+    for (const FileInfo& entry : page.entries) paths.push_back(entry.path);
+    after = page.next;
+  } while (!after.empty() && paths.size() < 100);
+  EXPECT_EQ(paths.size(), 5u);
+  EXPECT_TRUE(std::is_sorted(paths.begin(), paths.end()));
+  EXPECT_EQ(std::adjacent_find(paths.begin(), paths.end()), paths.end());
+}
+
+TEST_P(AnsweringStore, what_is_lent_stays_while_it_is_held) {
+  std::optional<Pin> pin = store().pin(at("a.bin"), 2, 5);
+  EXPECT_FALSE(store().pin(at("a.bin"), 8, 5).has_value());
+  EXPECT_FALSE(store().pin(at("a.bin"), ~uint64_t{0} - 1, 5).has_value());
+  EXPECT_FALSE(store().pin(at("none"), 0, 1).has_value());
+  EXPECT_EQ(pin.has_value(), GetParam().name.starts_with("held"));
+  if (!pin) return;
+  f_.store = nullptr;
+  EXPECT_EQ(as_text(pin->bytes()), "23456");
+}
+
+TEST_P(AnsweringStore, what_is_resident_is_what_would_be_read) {
+  for (const uint64_t length : {uint64_t{4}, kWholeFile}) {
+    ReadRequest request{.path = at("a.bin"), .length = length, .done = [](ReadRequest&&) {
+                          ADD_FAILURE() << "done() was called";
+                        }};
+    if (store().read_if_resident(request)) {
+      EXPECT_EQ(as_text(request.into.bytes()), length == 4 ? "0123" : "0123456789");
+    }
+  }
+  ReadRequest none{.path = at("none"), .length = 1};
+  EXPECT_FALSE(store().read_if_resident(none));
+  ReadRequest past{.path = at("a.bin"), .offset = 9, .length = 2};
+  EXPECT_FALSE(store().read_if_resident(past));
+  ReadRequest other{.path = at("a.bin"), .length = 2, .version = "other"};
+  EXPECT_FALSE(store().read_if_resident(other));
+}
+
+TEST_P(AnsweringStore, threads_read_at_once) {
+  const int rounds = store().cost(at("a.bin")).in_caller ? 500 : 50;
+  std::vector<std::jthread> threads;
+  std::atomic<int> bad{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      Buffer out;
+      for (int i = 0; i < rounds; ++i) {
+        const auto& [name, content] = kFiles[static_cast<size_t>(i + t) % std::size(kFiles)];
+        if (!store().read_at(at(name), 0, content.size(), out).ok() ||
+            as_text(out.bytes()) != content)
+          ++bad;
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(bad, 0);
+}
+
+std::vector<Row> those_that_answer() {
+  std::vector<Row> out;
+  std::copy_if(std::begin(kStores), std::end(kStores), std::back_inserter(out),
+               [](const Row& row) { return row.answers; });
+  return out;
+}
+
+std::string name_of(const ::testing::TestParamInfo<Row>& row) {
+  return std::string(row.param.name);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StoreConformance, ::testing::ValuesIn(kStores), name_of);
+INSTANTIATE_TEST_SUITE_P(All, AnsweringStore, ::testing::ValuesIn(those_that_answer()), name_of);
+
+}  // namespace
+}  // namespace headrace

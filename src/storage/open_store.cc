@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/open_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/mutex.h"
+#include "base/per_process.h"
+#include "storage/paths.h"
+
+namespace headrace {
+
+#define HEADRACE_STORE(name) extern const StoreKind name##_stores;
+#include "storage/stores.inc"
+#undef HEADRACE_STORE
+
+std::span<const StoreKind* const> all_stores() {
+#define HEADRACE_STORE(name) &name##_stores,
+  static constexpr const StoreKind* kAll[] = {
+#include "storage/stores.inc"
+  };
+#undef HEADRACE_STORE
+  return kAll;
+}
+
+namespace {
+
+constexpr std::string_view kFile = "file";
+
+// Thread-safe.
+class OpenStores {
+ public:
+  // Those of the table live while somebody uses them: nothing stays open for nobody.
+  std::shared_ptr<const Store> of_kind(const StoreKind& kind) {
+    MutexLock lock(mu_);
+    std::weak_ptr<const Store>& kept = kinds_[&kind];
+    std::shared_ptr<const Store> store = kept.lock();
+    if (store == nullptr) kept = store = kind.make();
+    return store;
+  }
+  std::shared_ptr<const Store> registered(std::string_view scheme) {
+    MutexLock lock(mu_);
+    const auto it = registered_.find(scheme);
+    return it == registered_.end() ? nullptr : it->second;
+  }
+  void add(const std::string& scheme, std::shared_ptr<const Store> store) {
+    MutexLock lock(mu_);
+    registered_[scheme] = std::move(store);
+  }
+  void remove(const std::string& scheme) {
+    std::shared_ptr<const Store> gone;  // destroyed after the lock: it may end threads
+    MutexLock lock(mu_);
+    const auto it = registered_.find(scheme);
+    if (it == registered_.end()) return;
+    gone = std::move(it->second);
+    registered_.erase(it);
+  }
+  std::string known() {
+    std::string text;
+    for (const StoreKind* kind : all_stores())
+      for (const std::string_view scheme : kind->schemes)
+        text.append(text.empty() ? "" : ", ").append(scheme).append("://");
+    MutexLock lock(mu_);
+    for (const auto& [scheme, store] : registered_) text.append(", ").append(scheme).append("://");
+    return text;
+  }
+
+ private:
+  Mutex mu_;
+  std::map<const StoreKind*, std::weak_ptr<const Store>> kinds_ HEADRACE_GUARDED_BY(mu_);
+  std::map<std::string, std::shared_ptr<const Store>, std::less<>> registered_
+      HEADRACE_GUARDED_BY(mu_);
+};
+
+OpenStores& open_stores() {
+  static const PerProcess<OpenStores> stores([] { return std::make_unique<OpenStores>(); });
+  return *stores;
+}
+
+const StoreKind* find_kind(std::string_view scheme) {
+  for (const StoreKind* kind : all_stores())
+    if (std::find(kind->schemes.begin(), kind->schemes.end(), scheme) != kind->schemes.end())
+      return kind;
+  return nullptr;
+}
+
+std::string without_file(std::string_view url) {
+  constexpr std::string_view kPrefix = "file://";
+  return std::string(url.starts_with(kPrefix) ? url.substr(kPrefix.size()) : url);
+}
+
+}  // namespace
+
+Result<OpenedUrl> open_store(std::string_view url) {
+  const std::string_view scheme = scheme_of(url);
+  if (auto store = open_stores().registered(scheme); store != nullptr)
+    return OpenedUrl{std::move(store), std::string(url)};
+  const StoreKind* kind = find_kind(scheme.empty() ? kFile : scheme);
+  if (kind == nullptr)
+    return unsupported(
+        fmt::format("'{}': this build does not read {}://; it reads plain paths and {}", url,
+                    scheme, open_stores().known()));
+  return OpenedUrl{open_stores().of_kind(*kind),
+                   scheme.empty() || scheme == kFile ? without_file(url) : std::string(url)};
+}
+
+Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> urls) {
+  std::shared_ptr<const Store> store;
+  for (const std::string& url : urls) {
+    HEADRACE_ASSIGN(OpenedUrl opened, open_store(url));
+    if (store != nullptr && store != opened.store)
+      return invalid(fmt::format(
+          "one data set lies in one store, '{}' and '{}' are of two: open each, then mix them",
+          urls.front(), url));
+    store = std::move(opened.store);
+  }
+  if (store == nullptr) return invalid("no data set is named");
+  return store;
+}
+
+Result<std::string> local_path(std::string_view url) {
+  const std::string_view scheme = scheme_of(url);
+  if (scheme.empty() || scheme == kFile) return without_file(url);
+  return unsupported(
+      fmt::format("'{}': this build writes local files, not {}://; give a path", url, scheme));
+}
+
+ScopedStore::ScopedStore(std::string scheme, std::shared_ptr<const Store> store)
+    : scheme_(std::move(scheme)) {
+  open_stores().add(scheme_, std::move(store));
+}
+
+ScopedStore::~ScopedStore() {
+  open_stores().remove(scheme_);
+}
+
+}  // namespace headrace

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a URL to the store that has it: the only place that knows which stores there are.
+//
+//   HEADRACE_ASSIGN(const OpenedUrl at, open_store("s3://bucket/train.tar"));
+//   at.store->read_all(at.path)
+//
+// A new store is one .cc with a <name>_stores row and one line in stores.inc.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/store.h"
+
+namespace headrace {
+
+// A row of the table.
+struct StoreKind {
+  std::string_view name;  // as in stores.inc
+  std::span<const std::string_view> schemes;
+  std::string_view purpose;  // for the user, in a few words
+  std::shared_ptr<const Store> (*make)();
+};
+
+std::span<const StoreKind* const> all_stores();
+
+struct OpenedUrl {
+  std::shared_ptr<const Store> store;  // one a kind and process while somebody uses it
+  std::string path;                    // as the store takes it
+};
+
+// Plain paths and file:// are of the local file system, whose paths have no scheme; of all others
+// the path is the URL.  An unknown scheme is kUnsupported: the text lists the known ones.
+Result<OpenedUrl> open_store(std::string_view url);
+
+// The one store that all of `urls` lie in.
+Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> urls);
+
+// Of a URL that is to be written, or opened by a library that knows files alone: its path.
+// kUnsupported where it is of another store.
+Result<std::string> local_path(std::string_view url);
+
+// For tests: while it lives, `scheme`:// is `store`.  Thread-safe.
+class ScopedStore {
+ public:
+  ScopedStore(std::string scheme, std::shared_ptr<const Store> store);
+  ~ScopedStore();
+  ScopedStore(const ScopedStore&) = delete;
+  ScopedStore& operator=(const ScopedStore&) = delete;
+
+ private:
+  const std::string scheme_;
+};
+
+}  // namespace headrace
