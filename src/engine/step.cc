@@ -7,7 +7,7 @@ namespace headrace {
 
 uint64_t bytes_of(const Batch& batch) {
   uint64_t bytes = 0;
-  for (const Column& column : batch.columns) bytes += column.held_bytes();
+  for (const Column& column : batch.columns) bytes += held_bytes(column);
   return bytes;
 }
 
