@@ -50,7 +50,6 @@ Gather::Entry& Gather::next_entry() {
   return requests_.back();
 }
 
-<<<<<<< HEAD
 Status Gather::add(const Source& source, const SampleAsk& ask, const ReadPolicy& policy,
                    uint32_t source_number) {
   Entry& entry = next_entry();
@@ -63,17 +62,6 @@ Status Gather::add(const Source& source, const SampleAsk& ask, const ReadPolicy&
   entry.request.clear();
   entry.places.clear();
   return source.needs(entry.ask, entry.request);
-=======
-Status Gather::add(const Source& source, const SampleAsk& ask) {
-  Entry& entry = next_entry();
-  entry.source = &source;
-  entry.fields.assign(ask.fields.begin(), ask.fields.end());
-  entry.ask = ask;
-  entry.ask.fields = {};
-  entry.request.clear();
-  entry.places.clear();
-  return source.needs(ask, entry.request);
->>>>>>> decoder
 }
 
 uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units) {
@@ -249,15 +237,8 @@ Status Gather::assemble(size_t i, size_t field, ValueRoom& into) {
                     unshared ? unit_bytes(entry, piece) : piece_bytes(entry, piece));
     pieces_.push_back({bytes, unshared ? &r.units[piece.unit] : nullptr});
   }
-<<<<<<< HEAD
   const AssembleOutput output{entry.fields[field], pieces_, &into};
   return entry.source->assemble(entry.ask, {&output, 1});
-=======
-  SampleAsk ask = entry.ask;
-  ask.fields = entry.fields;
-  const AssembleOutput output{entry.fields[field], pieces_, &into};
-  return entry.source->assemble(ask, {&output, 1});
->>>>>>> decoder
 }
 
 Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {

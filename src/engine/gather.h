@@ -87,12 +87,8 @@ class Gather {
   void clear();
 
   // Adds a sample.  Fails when the index has none of it or cannot be read.
-<<<<<<< HEAD
   Status add(const Source& source, const SampleAsk& ask, const ReadPolicy& policy = kNearPolicy,
              uint32_t source_number = 0);
-=======
-  Status add(const Source& source, const SampleAsk& ask);
->>>>>>> decoder
 
   // After the last add(): which units are to be read.  Those that are decoded as a whole are taken
   // from `units`, where there is one.
@@ -145,15 +141,10 @@ class Gather {
   static const ReadPolicy kNearPolicy;
   struct Entry {
     const Source* source = nullptr;
-<<<<<<< HEAD
     uint32_t source_number = 0;
     const ReadPolicy* policy = nullptr;
     SampleAsk ask;                 // its fields are the next member's
     std::vector<uint32_t> fields;  // wanted
-=======
-    SampleAsk ask;                 // as it was asked: for assemble()
-    std::vector<uint32_t> fields;  // those of `ask`
->>>>>>> decoder
     Request request;
     std::vector<Place> places;  // of each unit of the request
   };

@@ -55,8 +55,8 @@ Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t 
   if (piece.unit != kInlineUnit && piece.length != kRow && !in_pieces &&
       request.units[piece.unit].encoding == 0)
     return from_extent(source, request);
-  Gather gather;
   UnitCache units;
+  Gather gather;
   HEADRACE_TRY(gather.add(source, {.sample = sample, .fields = fields}));
   gather.plan_reads({}, &units);
   read_now(gather, units);
