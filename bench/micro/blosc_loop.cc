@@ -41,7 +41,7 @@ size_t opened_bytes(const Buffer& frame) {
 }
 
 bool open_chunk(Bytes chunk, MutableBytes to, bool own) {
-  if (own) return unpack_blosc(chunk, to, Then::kRest).ok();
+  if (own) return unpack_blosc(chunk, to, NextUse::kRest).ok();
   return blosc_decompress_ctx(chunk.data(), to.data(), to.size(), 1) >= 0;
 }
 

@@ -94,7 +94,7 @@ Result<Measured> measure(const std::shared_ptr<const Store>& store, const Way& w
   o.memory_budget_bytes = std::stoull(options["budget_mib"]) << 20;
   o.plan.seed = 1;
   o.plan.cut.batch = way.batch;
-  o.plan.mode = way.order == "pool" ? OrderMode::kPool : OrderMode::kNone;
+  o.plan.shuffle = way.order == "pool" ? Shuffle::kPool : Shuffle::kNone;
   o.read_runs = way.read == "runs";
   FieldRequest field{.output = "x", .field = "bin", .what = "bytes"};
   HEADRACE_ASSIGN(const auto loader, Loader::make({{"", opened.source}}, {field}, o));

@@ -43,6 +43,9 @@ struct EngineOptions {
   // and rate are high.
   uint64_t read_ahead_bytes = uint64_t{32} << 20;
   size_t batches_ahead = 3;  // with slots and not yet taken by the consumer, at most
+  // Where blocks are read whole, the samples at the start of a feed are read by themselves, until
+  // they come to so many bytes: meanwhile the blocks of the later ones come.
+  uint64_t ranges_first_bytes = uint64_t{16} << 20;
   uint64_t seed = 0;
   BadSamples bad_samples;
   std::vector<std::shared_ptr<const BatchStage>> stages;  // between packed and delivered, in order

@@ -144,7 +144,7 @@ TEST(EngineTest, RunsAreReadOnceAndKept) {
   Scene s;
   auto counted = std::make_shared<FaultStore>(TestSource::fill(100));
   s.store = counted;
-  s.options = {.compute_threads = 2, .io_threads = 2};
+  s.options = {.compute_threads = 2, .io_threads = 2, .ranges_first_bytes = 0};
   s.policy.runs = true;
   EXPECT_EQ(run_once(s).value(), expected(100));
   EXPECT_EQ(counted->reads(), 10u);
@@ -156,7 +156,10 @@ TEST(EngineTest, PoolsLargerThanTheBudgetAreReadAgainAndNeverDeadlock) {
     auto counted = std::make_shared<FaultStore>(TestSource::fill(1000));
     s.store = counted;
     s.samples = 1000;
-    s.options = {.compute_threads = 2, .io_threads = 3, .memory_budget_bytes = budget};
+    s.options = {.compute_threads = 2,
+                 .io_threads = 3,
+                 .memory_budget_bytes = budget,
+                 .ranges_first_bytes = 0};
     s.policy.runs = true;
     EXPECT_EQ(run_once(s).value(), expected(1000));
     EXPECT_GT(counted->reads(), 100u);

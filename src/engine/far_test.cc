@@ -85,7 +85,10 @@ TEST(FarTest, every_kind_of_unit_and_every_order_comes_right_through_latency) {
               LatencyOptions{.latency = std::chrono::milliseconds(1)});
           s.policy = far_policy();
           s.policy.runs = runs;
-          s.options = {.compute_threads = 2, .io_threads = 2, .memory_budget_bytes = budget};
+          s.options = {.compute_threads = 2,
+                       .io_threads = 2,
+                       .memory_budget_bytes = budget,
+                       .ranges_first_bytes = 100'000};
           EXPECT_EQ(run_once(s).value(), expected(s.samples, stride))
               << encoding << runs << stride << ' ' << budget;
         }

@@ -17,8 +17,6 @@ constexpr uint64_t kCopiedChunkBytes = 512 << 10;  // where there is nothing to 
 constexpr uint64_t kResolveAhead = uint64_t{32} << 20;
 constexpr size_t kMostSteps = 65536;  // planned at a time
 constexpr size_t kIdleChunks = 256;   // kept to be used again
-// At the start these samples are read by themselves, while the runs of the later ones come.
-constexpr uint64_t kRangesFirst = uint64_t{16} << 20;
 
 }  // namespace
 
@@ -134,7 +132,8 @@ bool Reading::may_resolve() const {
 bool Reading::may_plan() const {
   if (ended_ || planning_ || !to_resolve_.empty()) return false;
   if (!work_.is_far) return delivery_.planned() <= delivery_.batches_ahead();
-  return resolved_bytes_ < resolve_ahead_bytes_ && delivery_.planned() < kMostSteps;
+  return (resolved_.empty() || resolved_bytes_ < resolve_ahead_bytes_) &&
+         delivery_.planned() < kMostSteps;
 }
 
 // What the chunk would add to what is under way, of each source in wanted_, and in all.
@@ -210,7 +209,7 @@ void Reading::begin_resolve(Job& job) {
   chunk.sample_bytes = 0;
   for (size_t i = 0; i < chunk.slots.count; ++i)
     chunk.sample_bytes += mean_bytes(chunk.slots.step->tasks()[chunk.slots.first + i]);
-  job.by_runs = started_bytes_ >= kRangesFirst;
+  job.by_runs = started_bytes_ >= work_.options.ranges_first_bytes;
   started_bytes_ += chunk.sample_bytes;
 }
 

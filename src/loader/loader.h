@@ -65,6 +65,8 @@ class Loader {
 
   const std::vector<ColumnWork>& columns() const { return columns_; }
   const EngineOptions& engine_options() const { return engine_options_; }
+  // Whether whole blocks of some source are read, instead of single samples.
+  bool reads_runs() const;
   const std::vector<std::string>& notes() const { return notes_; }
   bool is_forked() const { return engine_->is_forked(); }
   EngineStats stats() const { return engine_->stats(); }
