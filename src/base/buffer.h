@@ -34,7 +34,7 @@ class Buffer {
       : data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)),
         capacity_(std::exchange(other.capacity_, 0)),
-        arena_(other.arena_) {}
+        arena_(other.arena_) {}  // NOLINT(performance-move-constructor-init): both keep it
   Buffer& operator=(Buffer&& other) noexcept {
     if (this == &other) return *this;
     if (data_ != nullptr) free_memory();

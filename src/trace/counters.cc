@@ -2,16 +2,12 @@
 #include "trace/counters.h"
 
 namespace headrace {
-namespace {
-
-std::atomic<size_t> g_threads{0};
-constinit thread_local size_t t_number = 0;  // 0: has none yet
-
-}  // namespace
 
 size_t thread_shard(size_t shards) {
-  if (t_number == 0) t_number = 1 + g_threads.fetch_add(1, std::memory_order_relaxed);
-  return (t_number - 1) % shards;
+  static constinit std::atomic<size_t> threads{0};
+  static constinit thread_local size_t number = 0;  // 0: this thread has none yet
+  if (number == 0) number = 1 + threads.fetch_add(1, std::memory_order_relaxed);
+  return (number - 1) % shards;
 }
 
 StageStats StageCounters::snapshot() const {

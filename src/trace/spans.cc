@@ -157,38 +157,47 @@ SpanRings& all_rings() {
   return *rings;
 }
 
-// Plain memory: valid also while the thread's other variables are destroyed.
-constinit thread_local SpanRing* t_ring = nullptr;
-constinit thread_local bool t_is_closed = false;  // it ended, or there was no memory for a ring
-constinit thread_local char t_name[32] = {};
+// What a thread has.  Plain memory: valid also while its other variables are destroyed.
+struct SpanThread {
+  SpanRing* ring = nullptr;
+  bool is_closed = false;  // it ended, or there was no memory for a ring
+  char name[32] = {};
+
+  bool has_ring() const { return ring != nullptr && ring->is_of_this_process(); }
+};
+
+SpanThread& this_thread() {
+  static constinit thread_local SpanThread state;
+  return state;
+}
 
 // Says that the thread ended.
 struct SpanThreadEnd {
   ~SpanThreadEnd() {
-    t_is_closed = true;
-    if (t_ring != nullptr) t_ring->end();
-    t_ring = nullptr;
+    SpanThread& self = this_thread();
+    self.is_closed = true;
+    if (self.ring != nullptr) self.ring->end();
+    self.ring = nullptr;
   }
 };
 
-std::string thread_name() {
-  if (t_name[0] == 0) pthread_getname_np(pthread_self(), t_name, sizeof t_name);
-  return t_name;
+Status make_ring(SpanThread& self) {
+  static thread_local SpanThreadEnd at_end;
+  (void)at_end;
+  if (self.name[0] == 0) pthread_getname_np(pthread_self(), self.name, sizeof self.name);
+  self.ring =
+      all_rings().add(std::make_unique<SpanRing>(self.name, static_cast<uint64_t>(gettid())));
+  return {};
 }
 
 // Null where this thread records no more.
 SpanRing* ring_of_thread() {
-  if (t_ring != nullptr && t_ring->is_of_this_process()) return t_ring;
-  if (t_is_closed) return nullptr;
-  const Status made = guard([]() -> Status {
-    static thread_local SpanThreadEnd at_end;
-    (void)at_end;
-    t_ring =
-        all_rings().add(std::make_unique<SpanRing>(thread_name(), static_cast<uint64_t>(gettid())));
-    return {};
-  });
-  if (!made.ok()) t_is_closed = true;
-  return made.ok() ? t_ring : nullptr;
+  SpanThread& self = this_thread();
+  if (self.has_ring()) return self.ring;
+  if (self.is_closed) return nullptr;
+  if (const Status made = guard([&] { return make_ring(self); }); made.ok()) return self.ring;
+  self.is_closed = true;
+  return nullptr;
 }
 
 }  // namespace
@@ -198,7 +207,7 @@ std::string_view name_of(Stage stage) {
 }
 
 void set_tracing(bool on) {
-  spans::is_on.store(on, std::memory_order_relaxed);
+  tracing_flag().store(on, std::memory_order_relaxed);
 }
 
 void Span::end() {
@@ -221,13 +230,14 @@ uint64_t lost_spans() {
 }
 
 void name_this_thread(std::string_view name) {
-  const size_t size = std::min(name.size(), sizeof t_name - 1);
-  std::memcpy(t_name, name.data(), size);
-  t_name[size] = 0;
+  SpanThread& self = this_thread();
+  const size_t size = std::min(name.size(), sizeof self.name - 1);
+  std::memcpy(self.name, name.data(), size);
+  self.name[size] = 0;
   char shown[16] = {};  // the system keeps 15
-  std::memcpy(shown, t_name, std::min(size, sizeof shown - 1));
+  std::memcpy(shown, self.name, std::min(size, sizeof shown - 1));
   pthread_setname_np(pthread_self(), shown);
-  if (t_ring != nullptr && t_ring->is_of_this_process()) all_rings().rename(*t_ring, t_name);
+  if (self.has_ring()) all_rings().rename(*self.ring, self.name);
 }
 
 }  // namespace headrace

@@ -53,12 +53,12 @@ struct SpanRecord {
   uint64_t bytes = 0;
 };
 
-namespace spans {
-inline std::atomic<bool> is_on{false};
-}  // namespace spans
-
+inline std::atomic<bool>& tracing_flag() {
+  static constinit std::atomic<bool> is_on{false};
+  return is_on;
+}
 inline bool is_tracing() {
-  return spans::is_on.load(std::memory_order_relaxed);
+  return tracing_flag().load(std::memory_order_relaxed);
 }
 // For the whole process, from any thread.  What was recorded stays until it is collected.
 void set_tracing(bool on);
