@@ -56,6 +56,7 @@ for among all that torchvision could have made. `F` is `torchvision.transforms.v
 
 TAIL = """
 - `random_rotation` and `random_affine`: the size stays; `expand` is not there.
+- `gaussian_blur`: an undecided level may be another on a processor that does not multiply and add in one (before AVX2).
 - Steps that draw (`rand_augment` and the like) have amounts as torchvision's: many are tenths, whose products with levels are whole
   numbers, so more is undecided.
 - `random_erasing` comes before `normalize`, so its `value` is a level; `"random"` is noise that `normalize(hr.IMAGENET)` makes nearly
