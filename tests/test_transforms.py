@@ -107,6 +107,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.step} {row.does}")
 def test_a_step_is_exact_and_torchvisions_or_pillows(row: AnyRow) -> None:
     measured = measure(row)

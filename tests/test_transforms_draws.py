@@ -40,6 +40,7 @@ def unlikely(counts: list[float], chances: list[float]) -> float:
     return float((statistic - freedom) / math.sqrt(2 * freedom))
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("which", range(len(ROWS)), ids=[f"{r.step} {r.does}" for r in ROWS])
 def test_outcomes_are_as_likely_as_torchvisions(which: int) -> None:
     chances = expected(which).chances
