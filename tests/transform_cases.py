@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of steps with certain results, and what torchvision or Pillow makes of the same pictures."""
+"""Settings of steps with certain results, what torchvision or Pillow makes of the same pictures, and what is exact."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ import pathlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 import headrace as hr
 import numpy as np
+import pixel_reference as exactly
 import torch
 from headrace import photos
-from numpy.typing import NDArray
 from PIL import Image
+from pixel_reference import Answer, Exact, Motion, Pixels
 from support import write_tar
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as F
 
 SIZES = [(64, 48), (97, 61), (33, 150), (150, 33), (17, 23), (224, 224), (5, 4)]
 
-Pixels = NDArray[np.uint8]  # HWC
 Want = Callable[[torch.Tensor], torch.Tensor]
-Make = Callable[[hr.ImageField], hr.ImageField]
 
 
 @functools.lru_cache(maxsize=1)
@@ -55,6 +54,10 @@ def tensor(pixels: Pixels) -> torch.Tensor:
     return torch.from_numpy(pixels.transpose(2, 0, 1).copy())
 
 
+def wanted(want: Want, pixels: Pixels) -> Pixels:
+    return np.ascontiguousarray(want(tensor(pixels)).numpy().transpose(1, 2, 0))
+
+
 def by_pillow(change: Callable[[Image.Image], Image.Image]) -> Want:
     """A function of Pillow's as one of tensors."""
 
@@ -69,14 +72,25 @@ def by_pillow(change: Callable[[Image.Image], Image.Image]) -> Want:
 @dataclass
 class Case:
     how: str  # as in the chain of steps
-    make: Make
     want: Want
+    exact: Optional[Exact] = None  # none: `want` copies bytes, or computes in whole numbers
     modes: tuple[str, ...] = ("RGB", "L")
 
+    def make(self, mode: str = "RGB") -> hr.ImageField:
+        return with_steps(self.how, hr.image("jpg", mode=mode))
 
-def case(how: str, want: Want, modes: tuple[str, ...] = ("RGB", "L")) -> Case:
+    def answer(self, pixels: Pixels) -> Answer:
+        return self.exact(pixels) if self.exact else exactly.sure(wanted(self.want, pixels))
+
+
+def with_steps(how: str, field: hr.ImageField) -> hr.ImageField:
     """`how` is what the user writes after hr.image("jpg")."""
-    return Case(how, lambda field: eval(f"field{how}", {"field": field, "hr": hr}), want, modes)
+    made: hr.ImageField = eval(f"field{how}", {"field": field, "hr": hr})
+    return made
+
+
+def case(how: str, want: Want, exact: Optional[Exact] = None, modes: tuple[str, ...] = ("RGB", "L")) -> Case:
+    return Case(how, want, exact, modes)
 
 
 def function(name: str, *args: Any, **options: Any) -> Want:
@@ -130,7 +144,7 @@ def pad_cases() -> list[Case]:
     out = [case(".pad(3)", function("pad", [3])), case(".pad((1, 2), fill=9)", function("pad", [1, 2], fill=9))]
     for mode in ("constant", "edge", "reflect", "symmetric"):
         out.append(case(f".pad((1, 2, 3, 0), padding_mode='{mode}')", function("pad", [1, 2, 3, 0], padding_mode=mode)))
-    out.append(case(".pad(2, fill=(1, 200, 3))", function("pad", [2], fill=[1, 200, 3]), ("RGB",)))
+    out.append(case(".pad(2, fill=(1, 200, 3))", function("pad", [2], fill=[1, 200, 3]), modes=("RGB",)))
     resized = by_pillow(lambda i: i.resize((30, 20), Image.Resampling.BILINEAR))
     for mode in ("edge", "reflect", "symmetric"):
         out.append(
@@ -166,8 +180,11 @@ def crop_cases() -> list[Case]:
     ]
 
 
-def affine(angle: float = 0.0, translate: Any = (0, 0), scale: float = 1.0, shear: Any = (0.0, 0.0), **options: Any) -> Want:
-    return function("affine", angle, list(translate), scale, list(shear), **options)
+def affine_case(how: str, interpolation: str, motion: Motion) -> Case:
+    options = {"interpolation": MODES[interpolation], "fill": 0, "center": motion.center and list(motion.center)}
+    want = function("affine", motion.angle, list(motion.translate), motion.scale, list(motion.shear), **options)
+    how = f".random_affine({how}, interpolation='{interpolation}')"
+    return case(how, want, exactly.moved(motion, interpolation))
 
 
 def rotation_cases() -> list[Case]:
@@ -175,59 +192,57 @@ def rotation_cases() -> list[Case]:
     for name, mode in MODES.items():
         for angle in (0, 30, -77.5, 90, 180, 270, 359):
             how = f".random_rotation(({angle}, {angle}), interpolation='{name}', fill=40)"
-            out.append(case(how, function("rotate", angle, mode, fill=40)))
+            out.append(case(how, function("rotate", angle, mode, fill=40), exactly.moved(exactly.turned(angle), name, 40)))
+        about = exactly.moved(exactly.turned(20, (3, 10)), name)
         how = f".random_rotation((20, 20), '{name}', center=(3, 10))"
-        out.append(case(how, function("rotate", 20, mode, center=[3, 10], fill=0)))
-    out.append(case(".random_rotation((9, 9), fill=(250, 0, 99))", function("rotate", 9, fill=[250, 0, 99]), ("RGB",)))
+        out.append(case(how, function("rotate", 20, mode, center=[3, 10], fill=0), about))
+    fill = [250, 0, 99]
+    exact = exactly.moved(exactly.turned(9), fill=fill)
+    out.append(case(".random_rotation((9, 9), fill=(250, 0, 99))", function("rotate", 9, fill=fill), exact, ("RGB",)))
     return out
 
 
 def affine_cases() -> list[Case]:
-    out = []
-    for name, mode in MODES.items():
-        options = {"interpolation": mode, "fill": 0}
-        tail = f"interpolation='{name}')"
-        out += [
-            case(f".random_affine((30, 30), {tail}", affine(30.0, **options)),
-            case(f".random_affine(0, scale=(1.3, 1.3), {tail}", affine(scale=1.3, **options)),
-            case(f".random_affine(0, scale=(0.4, 0.4), {tail}", affine(scale=0.4, **options)),
-            case(f".random_affine(0, shear=(11, 11), {tail}", affine(shear=(11.0, 0.0), **options)),
-            case(f".random_affine((5, 5), shear=(-20, -20, 8, 8), {tail}", affine(5.0, shear=(-20.0, 8.0), **options)),
-            case(
-                f".random_affine((-60, -60), scale=(0.9, 0.9), shear=(3, 3), center=(1, 2), {tail}",
-                affine(-60.0, scale=0.9, shear=(3.0, 0.0), center=[1, 2], **options),
+    return [
+        affine_case(how, name, motion)
+        for name in MODES
+        for how, motion in (
+            ("(30, 30)", Motion(30.0)),
+            ("0, scale=(1.3, 1.3)", Motion(scale=1.3)),
+            ("0, scale=(0.4, 0.4)", Motion(scale=0.4)),
+            ("0, shear=(11, 11)", Motion(shear=(11.0, 0.0))),
+            ("(5, 5), shear=(-20, -20, 8, 8)", Motion(5.0, shear=(-20.0, 8.0))),
+            (
+                "(-60, -60), scale=(0.9, 0.9), shear=(3, 3), center=(1, 2)",
+                Motion(-60.0, scale=0.9, shear=(3.0, 0.0), center=(1, 2)),
             ),
-        ]
-    return out
+        )
+    ]
 
 
-def factor_cases(what: str, name: str, factors: tuple[float, ...]) -> list[Case]:
-    return [case(f".color_jitter({what}=({f}, {f}))", function(name, f)) for f in factors]
+# Not round, or products of them with levels would lie on ties.
+FACTORS = (0.0, 0.3719, 1.2893, 3.1071)
 
 
-def certain(step: str, args: str, want: Want) -> list[Case]:
+def factor_cases(what: str, factors: tuple[float, ...] = FACTORS) -> list[Case]:
+    exact = getattr(exactly, what)
+    return [case(f".color_jitter({what}=({f}, {f}))", function(f"adjust_{what}", f), exact(f)) for f in factors]
+
+
+def certain(step: str, args: str, want: Want, exact: Optional[Exact] = None) -> list[Case]:
     """With probability 1, and with 0."""
     comma = ", " if args else ""
-    return [case(f".{step}({args}{comma}p=1)", want), case(f".{step}({args}{comma}p=0)", lambda t: t)]
+    return [case(f".{step}({args}{comma}p=1)", want, exact), case(f".{step}({args}{comma}p=0)", lambda t: t)]
 
 
 def blur_cases() -> list[Case]:
     """torch refuses to mirror more than there is, so not of the smallest picture."""
     out = []
+    crop = function("center_crop", [40, 40])
+    cropped = exactly.plainly(lambda pixels: wanted(crop, pixels))
     for size, sigma in ((3, 0.1), (3, 0.9), ((5, 3), 1.5), ((1, 7), 2.0), (7, 10.0), (23, 2.0), (1, 1.0)):
-        kernel = [size, size] if isinstance(size, int) else list(size)
-        out.append(
-            case(
-                f".center_crop(40).gaussian_blur({size}, ({sigma}, {sigma}))",
-                both(function("center_crop", [40, 40]), function("gaussian_blur", kernel, [sigma, sigma])),
-            )
-        )
+        extents = (size, size) if isinstance(size, int) else size
+        want = both(crop, function("gaussian_blur", list(extents), [sigma, sigma]))
+        how = f".center_crop(40).gaussian_blur({size}, ({sigma}, {sigma}))"
+        out.append(case(how, want, cropped(exactly.gaussian_blur(extents, sigma))))
     return out
-
-
-def difference(got: Pixels, want: Pixels, undecided: float = 0) -> int:
-    """The largest in levels, the undecided pixels aside."""
-    assert got.shape == want.shape, (got.shape, want.shape)
-    per_pixel = np.sort(np.abs(got.astype(int) - want.astype(int)).max(axis=2).ravel())
-    aside = int(np.ceil(per_pixel.size * undecided)) if undecided else 0
-    return int(per_pixel[-1 - aside])

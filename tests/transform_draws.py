@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that draw out of a set: all that torchvision could make of one picture, and how likely each is."""
+"""Steps that draw out of a set: all that torchvision could make of one picture, and how likely each is.
+
+A picture that was drawn is looked for among those that our own steps make one by one, and each of these
+is compared with what is exact and with what torchvision makes of the same picture.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +22,28 @@ import numpy as np
 import torch
 from headrace import photos
 from PIL import Image
+from pixel_reference import Answer, Pixels, sure
 from support import write_tar
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
-from transform_cases import Pixels, difference, tensor
+from transform_cases import tensor, wanted, with_steps
+from transform_changes import Change, Look, amounts, changes, jitters
+from transform_rows import Measured
 
-Outcomes = list[tuple[float, torch.Tensor]]  # probabilities add up to 1
+Path = tuple[Change, ...]  # one after another
 WIDTH, HEIGHT = 40, 32
+
+
+@dataclass
+class Outcome:
+    """Ways to one result; more than one where an amount lies on a tie."""
+
+    chance: float  # those of all outcomes add up to 1
+    paths: list[Path]
+    picture: torch.Tensor | None = None  # of those without changes: copied bytes
+
+
+Outcomes = list[Outcome]
 
 
 @dataclass
@@ -58,100 +77,150 @@ def source() -> torch.Tensor:
     return tensor(drawn(hr.image("jpg"), 50)[0])
 
 
+# -- the same by single steps ------------------------------------------------------------------------
+
+
+@functools.cache
+def ours(how: str) -> Pixels:
+    """What our steps make of the picture."""
+    ds = hr.open(pathlib.Path(place().name) / "x.tar", {"image": with_steps(how, hr.image("jpg")).layout("NHWC")})
+    return np.asarray(ds[0]["image"]).copy()
+
+
+def steps(path: Path) -> str:
+    return "".join(change.how for change in path)
+
+
+@functools.cache
+def answer(path: Path) -> Answer:
+    """Exactly, of the last change; those before it are ours, and have answers of their own."""
+    return path[-1].exact(ours(steps(path[:-1]))) if path else sure(ours(""))
+
+
+def measured_path(path: Path, out: Measured) -> None:
+    before, after = ours(steps(path[:-1])), ours(steps(path))
+    out.add(after, answer(path), wanted(path[-1].want, before))
+
+
+@dataclass
+class Expected:
+    """What a row may draw."""
+
+    chances: dict[bytes, float]  # by picture
+    names: dict[bytes, bytes]  # of other pictures that count as one of these
+    answers: dict[bytes, list[Answer]]  # by picture: what is right
+    measured: Measured
+
+
 @functools.lru_cache(maxsize=64)
-def expected(which: int) -> tuple[dict[bytes, float], list[Pixels]]:
-    """Of ROWS[which]: the probability of each picture, and the pictures in that order."""
-    chances: dict[bytes, float] = collections.defaultdict(float)
-    pictures = {}
-    for chance, t in ROWS[which].outcomes(source()):
-        pixels = np.ascontiguousarray(t.numpy().transpose(1, 2, 0))
-        chances[pixels.tobytes()] += chance
-        pictures[pixels.tobytes()] = pixels
-    assert abs(sum(chances.values()) - 1) < 1e-9
-    return dict(chances), list(pictures.values())
+def expected(which: int) -> Expected:
+    """Of ROWS[which]."""
+    out = Expected(collections.defaultdict(float), {}, collections.defaultdict(list), Measured())
+    seen = set()
+    for outcome in ROWS[which].outcomes(source()):
+        if outcome.picture is not None:
+            pixels = np.ascontiguousarray(outcome.picture.numpy().transpose(1, 2, 0))
+            pictures, answers = [pixels], [sure(pixels)]
+        else:
+            pictures, answers = [ours(steps(path)) for path in outcome.paths], [answer(path) for path in outcome.paths]
+        name = pictures[0].tobytes()
+        name = out.names.get(name, name)
+        out.chances[name] += outcome.chance
+        out.answers[name] += answers
+        for other in pictures:
+            out.names.setdefault(other.tobytes(), name)
+        for path in outcome.paths:
+            for prefix in (path[: n + 1] for n in range(len(path))):
+                if steps(prefix) not in seen:
+                    seen.add(steps(prefix))
+                    measured_path(prefix, out.measured)
+    assert abs(sum(out.chances.values()) - 1) < 1e-9
+    return out
 
 
 @functools.lru_cache(maxsize=64)
 def found(which: int) -> tuple[int, dict[bytes, int]]:
     """The largest difference from the nearest outcome, and how often each was drawn."""
     row = ROWS[which]
-    chances, pictures = expected(which)
+    want = expected(which)
     most = 0
     counts: collections.Counter[bytes] = collections.Counter()
     for pixels in drawn(row.field, row.draws):
-        name = pixels.tobytes()
-        if name not in chances:
-            nearest = min(pictures, key=lambda p: difference(p, pixels))
-            most = max(most, difference(nearest, pixels))
-            name = nearest.tobytes()
+        name = want.names.get(pixels.tobytes())
+        if name is None:
+            away = {n: min(a.difference(pixels) for a in answers) for n, answers in want.answers.items()}
+            name = min(away, key=lambda n: away[n])
+            most = max(most, away[name])
         counts[name] += 1
     return most, dict(counts)
 
 
-def worst(row: Row) -> int:
-    return found(ROWS.index(row))[0]
+def measure(row: Row) -> Measured:
+    which = ROWS.index(row)
+    out = expected(which).measured
+    most, _ = found(which)
+    return Measured(max(out.exact, most), max(out.theirs, most), max(out.pixels, 1), out.undecided)
 
 
 # -- what torchvision could make ---------------------------------------------------------------------
 
 
+def copied(chance: float, picture: torch.Tensor) -> Outcome:
+    return Outcome(chance, [], picture)
+
+
 def crops(t: torch.Tensor, size: tuple[int, int]) -> Outcomes:
     h, w = size
     places = list(itertools.product(range(t.shape[1] - h + 1), range(t.shape[2] - w + 1)))
-    return [(1 / len(places), t[:, y : y + h, x : x + w]) for y, x in places]
+    return [copied(1 / len(places), t[:, y : y + h, x : x + w]) for y, x in places]
 
 
 def jitter_orders(t: torch.Tensor) -> Outcomes:
-    changes = [
-        lambda x: F.adjust_brightness(x, 1.2),
-        lambda x: F.adjust_contrast(x, 0.6),
-        lambda x: F.adjust_saturation(x, 1.5),
-        lambda x: F.adjust_hue(x, 0.25),
-    ]
-    return [(1 / 24, functools.reduce(lambda x, f: f(x), order, t)) for order in itertools.permutations(changes)]
+    return [Outcome(1 / 24, [order]) for order in itertools.permutations(jitters())]
 
 
 def erased(t: torch.Tensor, side: int) -> Outcomes:
     places = list(itertools.product(range(HEIGHT - side + 1), range(WIDTH - side + 1)))
     value = torch.tensor([250.0, 3.0, 99.0])[:, None, None]
-    out = [(0.75 / len(places), F.erase(t, y, x, side, side, value)) for y, x in places]
-    return [(0.25, t), *out]
+    out = [copied(0.75 / len(places), F.erase(t, y, x, side, side, value)) for y, x in places]
+    return [copied(0.25, t), *out]
 
 
-def one_change(augment: Any, t: torch.Tensor, name: str, bin: Iterable[int], bins: int) -> Outcomes:
+def one_change(augment: Any, name: str, bin: Iterable[int], bins: int, look: Look) -> Outcomes:
     """A change of torchvision's own table, at each of these bins, to either side."""
-    magnitudes_of, signed = augment._AUGMENTATION_SPACE[name]
-    magnitudes = magnitudes_of(bins, t.shape[1], t.shape[2])
-    chosen = [0.0] if magnitudes is None else [float(magnitudes[b]) for b in bin]
-    out = []
-    for m in chosen:
-        for sign in (1, -1) if signed else (1,):
-            change = augment._apply_image_or_video_transform(t, name, m * sign, augment.interpolation, augment._fill)
-            out.append((1 / len(chosen) / (2 if signed else 1), change))
-    return out
+    of_bins, signed = amounts(augment, name, bins, look)
+    chosen = [0.0] if of_bins is None else [of_bins[b] for b in bin]
+    sides = (1, -1) if signed else (1,)
+    chance = 1 / len(chosen) / len(sides)
+    return [Outcome(chance, [(c,) for c in changes(name, m * side, look)]) for m in chosen for side in sides]
 
 
-def any_change(augment: Any, t: torch.Tensor, bin: Iterable[int], bins: int) -> Outcomes:
+def any_change(augment: Any, bin: Iterable[int], bins: int, look: Look) -> Outcomes:
     names = list(augment._AUGMENTATION_SPACE)
-    return [(p / len(names), x) for name in names for p, x in one_change(augment, t, name, list(bin), bins)]
+    each = [(name, one_change(augment, name, list(bin), bins, look)) for name in names]
+    return [Outcome(o.chance / len(names), o.paths) for _, outcomes in each for o in outcomes]
+
+
+def then(one: Outcomes, other: Outcomes) -> Outcomes:
+    return [Outcome(a.chance * b.chance, [p + q for p in a.paths for q in b.paths]) for a, b in itertools.product(one, other)]
 
 
 def randaugment(t: torch.Tensor, magnitude: int, ops: int = 1, **options: Any) -> Outcomes:
-    augment = v2.RandAugment(ops, magnitude, **options)
-    out: Outcomes = [(1.0, t)]
-    for _ in range(ops):
-        out = [(p * q, y) for p, x in out for q, y in any_change(augment, x, [magnitude], 31)]
-    return out
+    each = any_change(v2.RandAugment(ops, magnitude), [magnitude], 31, Look(WIDTH, HEIGHT, **options))
+    return functools.reduce(then, [each] * ops)
 
 
 def autoaugment(t: torch.Tensor, policy: v2.AutoAugmentPolicy) -> Outcomes:
     augment = v2.AutoAugment(policy)
+    look = Look(WIDTH, HEIGHT)
     all_of_them: Outcomes = []
     for pair in augment._policies:
-        out: Outcomes = [(1 / len(augment._policies), t)]
+        out = [Outcome(1 / len(augment._policies), [()])]
         for name, chance, bin in pair:
-            made = [(p * q * chance, y) for p, x in out for q, y in one_change(augment, x, name, [bin or 0], 10)]
-            out = [(p * (1 - chance), x) for p, x in out] + made
+            made = one_change(augment, name, [bin or 0], 10, look)
+            out = [Outcome(o.chance * (1 - chance), o.paths) for o in out] + then(
+                out, [Outcome(o.chance * chance, o.paths) for o in made]
+            )
         all_of_them += out
     return all_of_them
 
@@ -195,7 +264,7 @@ ROWS = [
         "color_jitter",
         "all four, in each order",
         "the four functions in that order",
-        image().color_jitter((1.2, 1.2), (0.6, 0.6), (1.5, 1.5), (0.25, 0.25)),
+        image().color_jitter((1.2187, 1.2187), (0.6113, 0.6113), (1.4771, 1.4771), (0.2339, 0.2339)),
         jitter_orders,
         1000,
     ),
@@ -216,10 +285,10 @@ ROWS = [
         "rand_augment",
         "one change, bilinear, filled",
         "`v2.RandAugment`",
-        image().rand_augment(1, 20, interpolation="bilinear", fill=128),
+        image().rand_augment(1, 17, interpolation="bilinear", fill=128),
         randaugment,
         800,
-        20,
+        17,
         interpolation="bilinear",
         fill=128,
     ),
@@ -229,7 +298,7 @@ ROWS = [
         "each change at each magnitude",
         "`v2.TrivialAugmentWide()`",
         image().trivial_augment(),
-        lambda t: any_change(v2.TrivialAugmentWide(), t, range(31), 31),
+        lambda t: any_change(v2.TrivialAugmentWide(), range(31), 31, Look(WIDTH, HEIGHT)),
         4000,
     ),
     *(
