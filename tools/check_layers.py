@@ -37,11 +37,13 @@ WRAPPED = {
 }
 FOREIGN = re.compile(r"#include [<\"]([A-Za-z0-9_./-]+)")
 # What holds no scopes: comments, texts, characters, directives.
-NOT_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|^[ \t]*\#(?:\\\n|[^\n])*""", re.S | re.M)
+NOT_CODE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|^[ \t]*\#(?:\\\n|[^\n])*""", re.S | re.M
+)
 # A brace; a namespace that opens; `extern "C"` whose text is gone; a type with a body, `struct A::B` excepted.
 SCOPES = re.compile(
     r"[{};]|namespace\s*(?P<namespace>[\w:]*)\s*(?=\{)|(?P<linkage>extern)\s*(?=\{)"
-    r"|\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:\w+\([^()]*\)\s*|\[\[[^\]]*\]\]\s*)*"
+    r"|\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:\w+\((?:[^()]|\([^()]*\))*\)\s*|\[\[[^\]]*\]\]\s*)*"
     r"(?P<type>\w+)(?:\s+final)?\s*(?=:(?!:)|\{)[^;{]*(?=\{)"
 )
 ANONYMOUS, BODY = "(anonymous)", "(body)"
