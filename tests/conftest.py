@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import signal
 
@@ -10,11 +11,23 @@ import headrace as hr
 import pytest
 import support
 
-TIMEOUT_S = 60
+TIMEOUT_S = 60 * support.SLOWDOWN
+# Few tests that take long: begun first, so that no worker ends with them while the other has nothing left.
+FIRST = ("test_examples.py", "test_readme.py", "test_bench.py", "test_golden.py")
 _LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "OMPI_", "MV2_", "PMI_", "PALS_", "SLURM_", "TORCHELASTIC_")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow-count", metavar="FILE", help="write to FILE how many of the tests are marked slow")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m takes any away
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    count = config.getoption("--slow-count")
+    if count:
+        # Every worker collects the same tests and writes the same number.
+        pathlib.Path(count).write_text(str(sum(item.get_closest_marker("slow") is not None for item in items)))
+    items.sort(key=lambda item: item.path.name not in FIRST)
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
@@ -22,8 +35,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     for name in list(os.environ):
         if name.startswith(_LAUNCHERS):
             monkeypatch.delenv(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import ctypes
+import fcntl
 import hashlib
 import pathlib
 import shutil
@@ -66,10 +67,14 @@ def _build() -> pathlib.Path:
     ours = ROOT / "tests/pixels_capi.cc"
     digest = hashlib.sha256(b"".join(p.read_bytes() for p in [*_sources(), *_headers(), ours])).hexdigest()[:16]
     library = FOLDER / f"libpixels-{digest}.so"
-    if not library.exists():
-        _tables()
-        command = ["c++", "-shared", "-o", str(library), _compile(ours), *_objects(), *LIBRARIES]
-        subprocess.run(command, check=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with open(FOLDER / "lock", "w") as lock:  # the others that test beside this one wait for it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.exists():
+            _tables()
+            made = library.with_suffix(".made")
+            subprocess.run(["c++", "-shared", "-o", str(made), _compile(ours), *_objects(), *LIBRARIES], check=True)
+            made.rename(library)
     return library
 
 

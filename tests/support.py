@@ -30,6 +30,9 @@ CLASSES = (17, 3, 11, 1, 21)  # pictures of each class
 COUNT = sum(CLASSES)  # 53, a prime: no batch size divides it
 NUMBERS = 211  # likewise, for the orders
 SHARDS_OF_NUMBERS = 23
+# AddressSanitizer is preloaded by ./dev test --long; everything takes its time then.
+SANITIZED = "libclang_rt.asan" in os.environ.get("LD_PRELOAD", "")
+SLOWDOWN = 5 if SANITIZED else 1
 
 
 @dataclass
@@ -211,7 +214,7 @@ def run_python(code: str, *args: str, timeout: float = 60, **options: Any) -> su
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
     )
     try:
-        out, err = child.communicate(timeout=timeout)
+        out, err = child.communicate(timeout=timeout * SLOWDOWN)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         out, err = child.communicate()

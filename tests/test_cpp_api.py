@@ -13,6 +13,7 @@ import headrace as hr
 import pytest
 from headrace.photos import make_photo
 
+pytestmark = pytest.mark.unsanitized  # builds a program of its own; the C++ tests run under the sanitizers anyway
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 

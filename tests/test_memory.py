@@ -11,6 +11,7 @@ import pytest
 from support import COUNT, Data, crop, resident_bytes, run_python
 
 MIB = 1 << 20
+pytestmark = pytest.mark.alone
 
 
 def test_memory_is_flat_over_twenty_epochs(data: Data) -> None:

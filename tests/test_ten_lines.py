@@ -120,6 +120,7 @@ def test_buffers_of_batches_let_go_are_used_again(data: Data) -> None:
     assert len(set(seen)) <= ahead + 3
 
 
+@pytest.mark.alone
 def test_handing_over_a_ready_batch_is_cheap(data: Data) -> None:
     """The promise is 20 µs; the bound, and the quarter that must keep it, leave room for a machine that others use."""
     fields = {"image": hr.image("jpg").resize((32, 32)), "label": hr.scalar("cls")}
@@ -147,6 +148,7 @@ def test_importing_headrace_imports_nothing_heavy() -> None:
     assert run.stdout.strip() == "[]", run.stderr
 
 
+@pytest.mark.alone
 def test_importing_headrace_costs_less_than_importing_numpy(tmp_path: pathlib.Path) -> None:
     """A third of it, 25 ms on an idle core. CPU time, the best of five: the machine may be busy. With the compiled
     modules that an installation has, whatever the environment of the tests says of them."""

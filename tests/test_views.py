@@ -163,7 +163,11 @@ def test_a_function_that_raises_is_heard(table: hr.Dataset) -> None:
         table.where(lambda s: 1 / 0)
 
 
-@pytest.mark.parametrize("arguments", [(3,), ("cls < 3", ["cls"]), (lambda s: True, "cls"), (lambda s: True, [3])], ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [(3,), ("cls < 3", ["cls"]), (lambda s: True, "cls"), (lambda s: True, [3])],
+    ids=["number", "text and fields", "function and text", "function and numbers"],
+)
 def test_where_takes_a_text_or_a_function(data: Data, arguments: Any) -> None:
     with pytest.raises(hr.UsageError):
         hr.open(data.folder).where(*arguments)

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a file includes a folder that its own may not see, or a header kept to one file.
+"""Fails when a file includes a folder that its own may not see or a header kept to one file, and when two types share a name.
 
-tools/layers.txt says which folder under src/ may include which. Python.h and nanobind stay under
-python/src; each third-party header under src/ stays in the files that wrap it (fmt is everywhere:
-it writes our error texts; GoogleTest belongs to the tests).
+tools/layers.txt says which folder under src/ may include which; src/format/tar/header.h is in the folder
+`format`. Python.h and nanobind stay under python/src; each third-party header under src/ stays in the files
+that wrap it (fmt is everywhere: it writes our error texts; GoogleTest belongs to the tests).
+
+A class, struct, union or enum at namespace scope has its name alone in namespace headrace, nested namespaces
+included, over all files of src/ and python/src. Names in anonymous namespaces, inside another type or in `hr`
+(the C++ face, which wraps types of the same names) do not count.
 """
 
 from __future__ import annotations
@@ -32,6 +36,17 @@ WRAPPED = {
     "nanobind/": re.compile(r"(?!)"),
 }
 FOREIGN = re.compile(r"#include [<\"]([A-Za-z0-9_./-]+)")
+# What holds no scopes: comments, texts, characters, directives.
+NOT_CODE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|^[ \t]*\#(?:\\\n|[^\n])*""", re.S | re.M
+)
+# A brace; a namespace that opens; `extern "C"` whose text is gone; a type with a body, `struct A::B` excepted.
+SCOPES = re.compile(
+    r"[{};]|namespace\s*(?P<namespace>[\w:]*)\s*(?=\{)|(?P<linkage>extern)\s*(?=\{)"
+    r"|\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:\w+\((?:[^()]|\([^()]*\))*\)\s*|\[\[[^\]]*\]\]\s*)*"
+    r"(?P<type>\w+)(?:\s+final)?\s*(?=:(?!:)|\{)[^;{]*(?=\{)"
+)
+ANONYMOUS, BODY = "(anonymous)", "(body)"
 
 
 def read_layers() -> dict[str, set[str]]:
@@ -61,7 +76,35 @@ def violations(layers: dict[str, set[str]]) -> Iterator[str]:
                     yield f"{path.relative_to(ROOT)}:{number}: {foreign[1]} belongs in the files that wrap it"
 
 
+def types_of(text: str) -> Iterator[str]:
+    """The types that a file defines for everyone to name."""
+    scopes: list[str] = []
+    opens = BODY
+    for found in SCOPES.finditer(NOT_CODE.sub(" ", text)):
+        if found[0] == "{":
+            scopes.append(opens)
+        elif found[0] == "}" and scopes:
+            scopes.pop()
+        elif found["type"] and not {ANONYMOUS, BODY, "hr"} & set(scopes):
+            yield found["type"]
+        opens = BODY
+        if found["namespace"] is not None:
+            opens = found["namespace"] or ANONYMOUS
+        elif found["linkage"]:
+            opens = ""
+
+
+def doubled_types(root: pathlib.Path) -> Iterator[str]:
+    homes: dict[str, set[str]] = {}
+    for path in sorted([*(root / "src").rglob("*.[hc]*"), *(root / "python/src").rglob("*.[hc]*")]):
+        for name in types_of(path.read_text()):
+            homes.setdefault(name, set()).add(str(path.relative_to(root)))
+    for name, files in sorted(homes.items()):
+        if len(files) > 1:
+            yield f"type {name} is defined in {' and '.join(sorted(files))}: rename all but one"
+
+
 if __name__ == "__main__":
-    bad = list(violations(read_layers()))
+    bad = [*violations(read_layers()), *doubled_types(ROOT)]
     print("\n".join(bad) or "layers: ok")
     sys.exit(bool(bad))

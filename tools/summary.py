@@ -36,11 +36,8 @@ def fuzz_runs(folder: pathlib.Path) -> dict[str, int]:
     return runs
 
 
-def python_suite(folder: pathlib.Path) -> tuple[int, int, int]:
-    """(passed, failed, skipped)."""
-    path = folder / "pytest.xml"
-    if not path.exists():
-        return 0, 1, 0
+def python_suite(path: pathlib.Path) -> tuple[int, int, int]:
+    """(passed, failed, skipped) of one call of pytest."""
     suite = ET.parse(path).getroot()
     suite = suite if suite.tag == "testsuite" else suite[0]
     count = {name: int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")}
@@ -48,24 +45,51 @@ def python_suite(folder: pathlib.Path) -> tuple[int, int, int]:
     return count["tests"] - failed - count["skipped"], failed, count["skipped"]
 
 
+# Of each call of pytest: the file of its results, and what the line of the summary adds.
+PYTHON = {
+    "pytest-together.xml": "examples and README code among them",
+    "pytest-alone.xml": "those that measure time or memory, one after the other",
+    "pytest-asan.xml": "again, under AddressSanitizer and UBSan",
+}
+
+
+def python_suites(folder: pathlib.Path, tier: str) -> dict[str, tuple[int, int, int]]:
+    """By what the line adds; results that are missing count as a failure."""
+    names = [name for name in PYTHON if tier == "long" or name != "pytest-asan.xml"]
+    return {PYTHON[n]: python_suite(folder / n) if (folder / n).exists() else (0, 1, 0) for n in names}
+
+
+def phases(folder: pathlib.Path) -> list[str]:
+    path = folder / "phases.tsv"
+    rows = [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
+    return [f"{name} {seconds} s" for name, seconds in rows]
+
+
+def left_to_long(folder: pathlib.Path) -> str:
+    path = folder / "slow.txt"
+    slow = path.read_text() if path.exists() else "all"
+    return f"{slow} slow Python tests, and the Python tests under AddressSanitizer and UBSan (./dev test --long)"
+
+
 def main() -> int:
-    folder, seconds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+    folder, seconds, tier = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     suites, numbers = cpp_suites(folder)
-    passed, failed, skipped = python_suite(folder)
+    total = [0, 0, 0]
     print("\n== summary")
     for name, (programs, tests, failures, skips) in suites.items():
         print(f"C++ {name:12} {tests - failures - skips} tests passed, {failures} failed, {skips} skipped in {programs} programs")
-        passed, failed, skipped = passed + tests - failures - skips, failed + failures, skipped + skips
+        total = [t + n for t, n in zip(total, (tests - failures - skips, failures, skips))]
     print(f"plan             {numbers['shapes']:,} shapes, {numbers['resumes']:,} resumes")
     for name, runs in fuzz_runs(folder).items():
         print(f"fuzz             {name}: {runs:,} inputs")
-    python = python_suite(folder)
-    print(
-        f"Python           {python[0]} tests passed, {python[1]} failed, {python[2]} skipped (examples and README code among them)"
-    )
-    print(f"time             {seconds // 60} min {seconds % 60} s")
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    for what, counts in python_suites(folder, tier).items():
+        print(f"Python           {counts[0]} tests passed, {counts[1]} failed, {counts[2]} skipped ({what})")
+        total = [t + n for t, n in zip(total, counts)]
+    print(f"time             {seconds // 60} min {seconds % 60} s: {', '.join(phases(folder))}")
+    if tier != "long":
+        print(f"left to --long   {left_to_long(folder)}")
+    print("{} passed, {} failed, {} skipped".format(*total))
+    return 1 if total[1] else 0
 
 
 if __name__ == "__main__":
