@@ -129,10 +129,10 @@ Status run(Options& options) {
   const uint64_t rate = std::stoull(options["rate_mb"]) * 1'000'000;
   const uint64_t limit = std::stoull(options["limit_mb"]) * 1'000'000;
   const auto far = [&](int64_t ms) {
-    return std::make_shared<LatencyStore>(
-        shard, LatencyOptions{.latency = std::chrono::milliseconds(ms),
-                              .bytes_per_second = rate,
-                              .total_bytes_per_second = limit});
+    return std::make_shared<LatencyStore>(shard,
+                                          LatencyOptions{.latency = std::chrono::milliseconds(ms),
+                                                         .bytes_per_second = rate,
+                                                         .total_bytes_per_second = limit});
   };
   for (const std::string& order : pieces(options["order"]))
     for (const std::string& read : pieces(options["read"]))
@@ -147,17 +147,18 @@ Status run(Options& options) {
           late.push_back(last.samples_per_second);
         }
         std::printf(
-            "%-5s %-6s batch %4s   0 ms %8.0f/s   %s ms %8.0f/s   ratio %.2f   reads under way %4llu"
+            "%-5s %-6s batch %4s   0 ms %8.0f/s   %s ms %8.0f/s   ratio %.2f   reads under way "
+            "%4llu"
             "   read-ahead %4llu MiB   memory %4llu of %4llu MiB",
-            order.c_str(), read.c_str(), batch.c_str(), median(near),
-            options["latency_ms"].c_str(), median(late), median(late) / median(near),
+            order.c_str(), read.c_str(), batch.c_str(), median(near), options["latency_ms"].c_str(),
+            median(late), median(late) / median(near),
             static_cast<unsigned long long>(last.stats.most_reads_under_way),
             static_cast<unsigned long long>(last.stats.read_ahead_bytes >> 20),
             static_cast<unsigned long long>(last.stats.memory_peak >> 20),
             static_cast<unsigned long long>(last.stats.memory_budget >> 20));
         if (limit > 0)
-          std::printf("   of the bandwidth %.2f", median(late) * std::stod(options["bytes"]) /
-                                                      static_cast<double>(limit));
+          std::printf("   of the bandwidth %.2f",
+                      median(late) * std::stod(options["bytes"]) / static_cast<double>(limit));
         std::printf("\n");
         std::fflush(stdout);
       }
@@ -165,10 +166,10 @@ Status run(Options& options) {
 }
 
 int main_of(int argc, char** argv) {
-  Options options{{"samples", "20000"}, {"bytes", "100000"},     {"latency_ms", "50"},
-                  {"threads", "8"},     {"batch", "16,64,256"},  {"order", "pool,none"},
+  Options options{{"samples", "20000"},    {"bytes", "100000"},    {"latency_ms", "50"},
+                  {"threads", "8"},        {"batch", "16,64,256"}, {"order", "pool,none"},
                   {"read", "ranges,runs"}, {"budget_mib", "1024"}, {"rate_mb", "100"},
-                  {"rounds", "3"},      {"limit_mb", "0"}};
+                  {"rounds", "3"},         {"limit_mb", "0"}};
   read_arguments(argc, argv, options);
   const Status status = run(options);
   if (status.ok()) return 0;

@@ -10,7 +10,7 @@
 #include "arrays.h"
 #include "base/buffer.h"
 #include "convert.h"
-#include "engine/stats.h"
+#include "trace/counters.h"
 #include "errors.h"
 #include "held_object.h"
 

@@ -139,16 +139,25 @@ void Loader::choose_policies(const LoaderOptions& options) {
   // of those that decode.
   e.io_threads = std::clamp(e.compute_threads, 2, 16);
   if (parallel > 0) e.io_threads = static_cast<int>(std::clamp<uint32_t>(parallel, 4, 64));
+  uint64_t bytes = 0;
+  for (const PlanSource& source : plan_sources_) bytes += source.bytes;
+  e.ranges_first_bytes = std::min(e.ranges_first_bytes, bytes / 64);
   // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
   const bool any =
       std::any_of(works_.begin(), works_.end(), [](const SourceWork& w) { return w.policy.runs; });
-  if (!any || (state.mode != OrderMode::kGlobal && held <= e.memory_budget_bytes / 2)) return;
+  if (!reads_runs() || (state.mode != OrderMode::kGlobal && held <= e.memory_budget_bytes / 2))
+    return;
   for (SourceWork& work : works_) work.policy.runs = false;
   if (state.mode == OrderMode::kGlobal) return;
   notes_.push_back(fmt::format(
       "reading single samples instead of whole runs: the pools of this rank take {} MiB of a "
       "memory budget of {} MiB",
       held >> 20, e.memory_budget_bytes >> 20));
+}
+
+bool Loader::reads_runs() const {
+  return std::any_of(works_.begin(), works_.end(),
+                     [](const SourceWork& w) { return w.policy.runs; });
 }
 
 void Loader::choose_engine_options(const LoaderOptions& options) {

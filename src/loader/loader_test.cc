@@ -148,9 +148,9 @@ TEST(LoaderTest, RunsGiveTheSameBatchesWithFewerReads) {
   const uint64_t reads_of_samples = counted->reads();
   o.read_runs = true;
   const auto loader = Loader::make({{"", source}}, fields(), o).value();
-  EXPECT_TRUE(loader->engine_options().read_runs);
+  EXPECT_TRUE(loader->reads_runs());
   EXPECT_EQ(drain(*loader, {0, 0}).value(), single);
-  EXPECT_LT(counted->reads() - reads_of_samples, 10u);
+  EXPECT_LT(counted->reads() - reads_of_samples, reads_of_samples / 10);
 }
 
 TEST(LoaderTest, UnknownFieldListsWhatThereIs) {
