@@ -149,13 +149,14 @@ Status run(Options& options) {
         std::printf(
             "%-5s %-6s batch %4s   0 ms %8.0f/s   %s ms %8.0f/s   ratio %.2f   reads under way "
             "%4llu"
-            "   read-ahead %4llu MiB   memory %4llu of %4llu MiB",
+            "   read-ahead %4llu MiB   memory %4llu of %4llu MiB   reread %llu",
             order.c_str(), read.c_str(), batch.c_str(), median(near), options["latency_ms"].c_str(),
             median(late), median(late) / median(near),
             static_cast<unsigned long long>(last.stats.most_reads_under_way),
             static_cast<unsigned long long>(last.stats.read_ahead_bytes >> 20),
             static_cast<unsigned long long>(last.stats.memory_peak >> 20),
-            static_cast<unsigned long long>(last.stats.memory_budget >> 20));
+            static_cast<unsigned long long>(last.stats.memory_budget >> 20),
+            static_cast<unsigned long long>(last.stats.units_reread));
         if (limit > 0)
           std::printf("   of the bandwidth %.2f",
                       median(late) * std::stod(options["bytes"]) / static_cast<double>(limit));

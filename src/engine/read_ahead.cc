@@ -8,12 +8,16 @@ namespace {
 
 constexpr uint64_t kInterval = 20'000'000;   // ns over which a rate is measured, at least
 constexpr uint64_t kPeriod = 5'000'000'000;  // ns after which an old shortest latency is forgotten
+constexpr int kSettled = 8;                  // intervals after which what was measured counts alone
 constexpr double kForget = 0.98;             // of the highest rate, each interval
 
 }  // namespace
 
-ReadAhead::ReadAhead(uint64_t least_bytes, uint64_t most_bytes)
-    : target_(least_bytes), least_(least_bytes), most_(std::max(least_bytes, most_bytes)) {}
+ReadAhead::ReadAhead(uint64_t least_bytes, uint64_t most_bytes, uint64_t first_bytes)
+    : target_(std::clamp(first_bytes, least_bytes, std::max(least_bytes, most_bytes))),
+      least_(least_bytes),
+      most_(std::max(least_bytes, most_bytes)),
+      first_(first_bytes) {}
 
 void ReadAhead::completed(uint64_t bytes, uint64_t sent_ns, uint64_t completed_ns) {
   MutexLock lock(mu_);
@@ -31,6 +35,7 @@ void ReadAhead::end_interval(uint64_t now_ns) {
   rate_ = std::max(rate_ * kForget, rate);
   interval_begin_ = now_ns;
   interval_bytes_ = 0;
+  intervals_ = std::min(intervals_ + 1, kSettled);
   choose();
   if (now_ns < epoch_begin_ + kPeriod) return;
   epoch_begin_ = now_ns;
@@ -40,7 +45,8 @@ void ReadAhead::end_interval(uint64_t now_ns) {
 
 void ReadAhead::choose() {
   const uint64_t latency = std::min(latency_ns_, latency_before_ns_);
-  const double wanted = latency == ~uint64_t{0} ? 0 : 2 * rate_ * static_cast<double>(latency);
+  double wanted = latency == ~uint64_t{0} ? 0 : 2 * rate_ * static_cast<double>(latency);
+  if (intervals_ < kSettled) wanted = std::max(wanted, static_cast<double>(first_));
   target_.store(std::clamp(static_cast<uint64_t>(wanted), least_, most_),
                 std::memory_order_relaxed);
 }

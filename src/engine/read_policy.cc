@@ -21,17 +21,31 @@ uint64_t bytes_of_latency(const StoreCost& cost) {
                                static_cast<double>(cost.latency_ns) / static_cast<double>(kSecond));
 }
 
+// A read that takes a millisecond and more, and nobody's thread: many must be under way.
+bool is_slow(const StoreCost& cost, uint64_t bytes) {
+  if (cost.in_caller || cost.bytes_per_second == 0) return false;
+  const double ns = static_cast<double>(bytes) / static_cast<double>(cost.bytes_per_second) *
+                    static_cast<double>(kSecond);
+  return static_cast<double>(cost.latency_ns) + ns >= 1e6;
+}
+
 }  // namespace
 
-ReadPolicy policy_of(const StoreCost& cost) {
+ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_ahead_bytes) {
   ReadPolicy policy;
-  policy.is_far = !cost.is_near();
+  policy.is_far = !cost.is_near() || is_slow(cost, read_bytes);
   policy.in_caller = cost.in_caller;
   if (!policy.is_far) return policy;
-  // A read twice as long as its latency is worth wastes a third of its time at most.
+  // Long enough that the useful number of reads fills what may be under way; not so long that the
+  // transfer takes much more than the latency.
+  const uint64_t latency = bytes_of_latency(cost);
+  const uint64_t parallel = std::max<uint32_t>(1, cost.parallel_reads);
+  const uint64_t least = std::max(latency / 4, uint64_t{256} << 10);
   policy.most_bytes =
-      std::clamp<uint64_t>(2 * bytes_of_latency(cost), uint64_t{1} << 20, uint64_t{16} << 20);
-  policy.gap_bytes = 64 << 10;
+      std::clamp(most_ahead_bytes / parallel, least, std::max(least, uint64_t{16} << 20));
+  policy.gap_bytes = std::min(policy.most_bytes / 4, uint64_t{64} << 10);
+  const uint64_t each = latency + std::max(read_bytes, uint64_t{64} << 10);
+  policy.first_bytes = std::min(parallel * each, most_ahead_bytes / 2);
   return policy;
 }
 

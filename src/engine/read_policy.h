@@ -22,11 +22,14 @@ struct ReadPolicy {
   bool late = false;
   uint64_t gap_bytes = 16 << 10;  // two extents nearer than this become one read
   uint64_t most_bytes = 8 << 20;  // and no merged read is longer than this
+  // Under way or held at the start, before anything was measured; 0: as of near storage.
+  uint64_t first_bytes = 0;
 };
 
-// By what the store says.  `runs` and `late` stay false: they depend on memory and processors,
-// which the loader knows.
-ReadPolicy policy_of(const StoreCost& cost);
+// By what the store says of reads of about `read_bytes`, where at most `most_ahead_bytes` may be
+// under way.  `runs` and `late` stay false: they depend on memory and processors, which the loader
+// knows.
+ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_ahead_bytes);
 
 // Whether blocks are better read whole than by samples of `mean_bytes`: a request costs more than
 // the bytes around the sample, and not any number of requests may be under way.

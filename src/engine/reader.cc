@@ -23,9 +23,10 @@ uint64_t length_of(const ReadRange& range, uint64_t nominal) {
 
 Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active)
     : work_(work), memory_(memory), counters_(counters), active_(active) {
-  for (size_t k = 0; k < work.sources.size(); ++k)
-    read_ahead_.push_back(std::make_unique<ReadAhead>(work.options.read_ahead_bytes,
-                                                      work.options.memory_budget_bytes / 2));
+  const EngineOptions& o = work.options;
+  for (const SourceWork& source : work.sources)
+    read_ahead_.push_back(std::make_unique<ReadAhead>(o.read_ahead_bytes, o.memory_budget_bytes / 2,
+                                                      source.policy.first_bytes));
 }
 
 void Reader::cancel() {

@@ -52,6 +52,8 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
                     blocks.shared};
 }
 
+constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of a block, about
+
 // Enough batches to keep every thread busy while the consumer takes one.
 size_t batches_ahead(uint64_t batch, int threads) {
   const uint64_t slots = 8 * static_cast<uint64_t>(threads);
@@ -127,10 +129,11 @@ void Loader::choose_policies(const LoaderOptions& options) {
         source.size() > 0 ? source.store().cost(source.file_path(0)) : StoreCost();
     const uint64_t mean = plan_sources_[k].bytes / std::max<uint64_t>(1, source.size());
     ReadPolicy& policy = works_[k].policy;
-    policy = policy_of(cost);
+    const bool runs = options.read_runs || prefers_runs(cost, mean);
+    policy = policy_of(cost, runs ? kRunBytes : mean, e.memory_budget_bytes / 2);
     // With processors to spare, others may as well read.
     policy.late = !policy.is_far && all_compute;
-    policy.runs = options.read_runs || prefers_runs(cost, mean);
+    policy.runs = runs;
     if (policy.is_far && cost.in_caller) parallel = std::max(parallel, cost.parallel_reads);
     if (policy.runs && state.mode == OrderMode::kPool)
       held += (state.lanes + cut.world - 1) / cut.world * state.pools[k] * mean;
