@@ -146,8 +146,6 @@ void Loader::choose_policies(const LoaderOptions& options) {
   for (const PlanSource& source : plan_sources_) bytes += source.bytes;
   e.ranges_first_bytes = std::min(e.ranges_first_bytes, bytes / 64);
   // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
-  const bool any =
-      std::any_of(works_.begin(), works_.end(), [](const SourceWork& w) { return w.policy.runs; });
   if (!reads_runs() || (state.mode != OrderMode::kGlobal && held <= e.memory_budget_bytes / 2))
     return;
   for (SourceWork& work : works_) work.policy.runs = false;
