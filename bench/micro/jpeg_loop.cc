@@ -97,7 +97,7 @@ class Loop final : public ImageSink {
  private:
   const Case& case_;
   const Geometric& crop_;
-  Store store_;
+  PixelOutput store_;
   size_t sample_ = 0;
   uint64_t index_ = 0;
   int next_row_ = 0;
