@@ -27,16 +27,16 @@ FILTERS = {"nearest": 0, "bilinear": 1, "bicubic": 2}
 
 
 def _sources() -> list[pathlib.Path]:
-    found = [p for part in PARTS for p in sorted((ROOT / "src" / part).glob("*.cc"))]
+    found = [p for part in PARTS for p in sorted((ROOT / "src" / part).rglob("*.cc"))]
     return [p for p in found if not p.name.endswith("_test.cc")]
 
 
 def _headers() -> list[pathlib.Path]:
-    return [p for part in PARTS for p in sorted((ROOT / "src" / part).glob("*.h"))]
+    return [p for part in PARTS for p in sorted((ROOT / "src" / part).rglob("*.h"))]
 
 
 def _compile(source: pathlib.Path) -> str:
-    out = FOLDER / f"{source.parent.name}_{source.stem}.o"
+    out = FOLDER / ("_".join(source.relative_to(ROOT).with_suffix("").parts) + ".o")
     command = ["c++", "-std=c++20", "-O2", "-fPIC", f"-I{FOLDER}/generated", f"-I{ROOT}/src", "-c", str(source), "-o", str(out)]
     subprocess.run([*(["ccache"] if shutil.which("ccache") else []), *command], check=True)
     return str(out)

@@ -136,7 +136,7 @@ EXPORT void hr_resample(const uint8_t* in, int width, int channels, const int* v
             static_cast<Filter>(filter),
             {v[6], v[7], v[8], v[9]},
             flip != 0};
-  Store store;
+  PixelOutput store;
   store.dtype = static_cast<DType>(dtype);
   store.layout = packed != 0 ? Layout::kNHWC : Layout::kNCHW;
   for (size_t c = 0; c < static_cast<size_t>(channels); ++c)

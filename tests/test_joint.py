@@ -159,10 +159,15 @@ def test_points_follow_and_are_never_dropped(shard: pathlib.Path) -> None:
 
 def test_a_function_may_ask_for_another_sample_between_the_fields_of_a_joint(shard: pathlib.Path) -> None:
     def fields(function: Any) -> dict[str, hr.Field]:
-        return hr.joint(image=crop(hr.image("jpg")).map(function), boxes=hr.boxes("many.json"))
+        return hr.joint(image=crop(hr.image("jpg")).map(function), boxes=hr.boxes("many.json", extra="label"))
 
     plain = hr.open(shard, fields(lambda v: v))
-    other = hr.open(shard, hr.joint(image=crop(hr.image("jpg")), boxes=hr.boxes("many.json"), mask=crop(hr.mask("seg.jpg"))))
+    other = hr.open(
+        shard,
+        hr.joint(
+            image=crop(hr.image("jpg")), boxes=hr.boxes("many.json", extra="label"), mask=crop(hr.mask("seg.jpg", mode="L"))
+        ),
+    )
 
     def asks(v: Any) -> Any:
         assert other[1]["mask"] is not None
