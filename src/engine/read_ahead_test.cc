@@ -3,31 +3,32 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <utility>
+
 namespace headrace {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// A store that answers after `latency` plus bytes at `rate` (bytes a ms, of all reads together; 0:
-// no limit), always asked for as much as the read-ahead allows, for `ms`.
-uint64_t settle_on(ReadAhead& ahead, uint64_t latency_ms, uint64_t rate, uint64_t read_bytes,
-                   uint64_t ms) {
+// A store that answers after `latency_ms` plus bytes at `link` (bytes a ms, of all reads together;
+// 0: no limit).  Whenever one completes, as many are sent as the read-ahead allows.
+uint64_t run_for(ReadAhead& ahead, uint64_t latency_ms, uint64_t link, uint64_t read_bytes,
+                 uint64_t ms) {
   uint64_t now = 1000 * kMillisecond;
   uint64_t link_free = now;
+  std::deque<std::pair<uint64_t, uint64_t>> under_way;  // sent, done
   for (const uint64_t end = now + ms * kMillisecond; now < end;) {
-    const uint64_t window = std::max<uint64_t>(1, ahead.bytes() / read_bytes);
-    uint64_t last = now;
-    for (uint64_t k = 0; k < window; ++k) {
+    while ((under_way.size() + 1) * read_bytes <= std::max(ahead.bytes(), read_bytes)) {
       uint64_t done = now + latency_ms * kMillisecond;
-      if (rate > 0) {
-        link_free = std::max(link_free, done) + read_bytes * kMillisecond / rate;
-        done = link_free;
-      }
-      ahead.completed(read_bytes, now, done);
-      last = std::max(last, done);
+      if (link > 0) done = link_free = std::max(link_free, done) + read_bytes * kMillisecond / link;
+      under_way.emplace_back(now, done);
     }
-    now = last;
+    const auto [sent, done] = under_way.front();
+    under_way.pop_front();
+    now = done;
+    ahead.completed(read_bytes, sent, done);
   }
   return ahead.bytes();
 }
@@ -35,14 +36,14 @@ uint64_t settle_on(ReadAhead& ahead, uint64_t latency_ms, uint64_t rate, uint64_
 TEST(ReadAheadTest, grows_to_the_limit_where_nothing_else_holds_it_back) {
   ReadAhead ahead(32 * kMiB, 512 * kMiB);
   EXPECT_EQ(ahead.bytes(), 32 * kMiB);
-  EXPECT_EQ(settle_on(ahead, 50, 0, 100'000, 2000), 512 * kMiB);
+  EXPECT_EQ(run_for(ahead, 50, 0, 100'000, 2000), 512 * kMiB);
 }
 
 TEST(ReadAheadTest, stays_near_latency_times_bandwidth_of_a_limited_link) {
   ReadAhead ahead(1 * kMiB, 4096 * kMiB);
   const uint64_t link = 1'000'000;  // bytes a ms: 1 GB/s
   const uint64_t needed = 50 * link;
-  const uint64_t got = settle_on(ahead, 50, link, 100'000, 4000);
+  const uint64_t got = run_for(ahead, 50, link, 100'000, 4000);
   EXPECT_GE(got, needed);
   EXPECT_LE(got, 3 * needed) << "a queue is no reason for a longer one";
 }
