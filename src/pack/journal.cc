@@ -17,10 +17,6 @@
 namespace headrace {
 namespace {
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 // Takes `expected` off the front.
 bool take(std::string_view& text, std::string_view expected) {
   if (!text.starts_with(expected)) return false;
