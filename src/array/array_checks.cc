@@ -10,6 +10,7 @@
 #include "array/array_boxes.h"
 #include "array/stretches.h"
 #include "array/unpack.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -296,10 +297,6 @@ void add_packing(Hasher& hasher, const Array& array) {
   hasher.add(uint64_t{array.packed}).add(uint64_t{array.missing.has_value()});
   for (const double number : {array.scale, array.offset, array.missing.value_or(0)})
     hasher.add(std::bit_cast<uint64_t>(number));
-}
-
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.find_last_of('/') + 1);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/gather.h"
-#include "engine/step.h"
+#include "engine/planned_step.h"
 
 namespace headrace {
 

@@ -2,7 +2,7 @@
 //
 // The parts of the engine, each with one lock and its own queues, and the threads that run them.
 //
-//   Planner ─► Reading ─► Reader ─► Decoding ─► Delivery ─► consumer
+//   Planner ─► ReadScheduler ─► Reader ─► Decoding ─► Delivery ─► consumer
 //              (when)     (stores)  (slots)     (order)
 //        ▲ substitutes ◄─────────────┘   │
 //        └──────── woken when a batch was taken ◄──┘
@@ -21,8 +21,8 @@
 #include "engine/delivery.h"
 #include "engine/memory.h"
 #include "engine/planner.h"
+#include "engine/read_scheduler.h"
 #include "engine/reader.h"
-#include "engine/reading.h"
 #include "engine/work.h"
 #include "engine/work_count.h"
 
@@ -54,7 +54,7 @@ class Engine::Core {
   Delivery delivery_;
   Decoding decoding_;
   Reader reader_;
-  Reading reading_;
+  ReadScheduler scheduler_;
   std::vector<std::thread> threads_;
 };
 

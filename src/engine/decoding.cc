@@ -5,7 +5,7 @@
 
 #include "base/guard.h"
 #include "engine/read_now.h"
-#include "engine/reading.h"
+#include "engine/read_scheduler.h"
 #include "engine/values.h"
 #include "trace/spans.h"
 
@@ -35,7 +35,7 @@ void Decoding::stop() {
     chunks.swap(chunks_);
     units.swap(units_);
   }
-  for (const auto& [order, chunk] : chunks) reading_->recycle(chunk);
+  for (const auto& [order, chunk] : chunks) scheduler_->recycle(chunk);
   // Whoever waits for these must hear of it.
   for (const UnitPointer& unit : units) {
     unit->status = cancelled("the epoch was ended");
@@ -58,7 +58,7 @@ void Decoding::add(const ChunkPointer& chunk) {
       return;
     }
   }
-  reading_->recycle(chunk);
+  scheduler_->recycle(chunk);
 }
 
 void Decoding::add(const UnitPointer& unit) {
@@ -115,7 +115,7 @@ void Decoding::run() {
     }
     if (job.unit)
       decode_unit_now(job.unit);
-    else if (!job.chunk->is_late || reading_->read_late(job.chunk, warm))
+    else if (!job.chunk->is_late || scheduler_->read_late(job.chunk, warm))
       decode(job.chunk, warm, context);
   }
 }
@@ -133,7 +133,7 @@ void Decoding::decode(const ChunkPointer& chunk, std::vector<Buffer>& warm,
                       SampleContext& context) {
   const Stopwatch watch;
   const SlotRange slots = chunk->slots;
-  Step& step = *slots.step;
+  PlannedStep& step = *slots.step;
   size_t done = 0;
   uint64_t bytes = 0;
   {
@@ -153,14 +153,14 @@ void Decoding::decode(const ChunkPointer& chunk, std::vector<Buffer>& warm,
   }
   step.count_memory();
   if (chunk->is_late) chunk->gather.take_back(warm);
-  reading_->recycle(chunk);
+  scheduler_->recycle(chunk);
   counters_.decode.work(slots.count, bytes, watch.ns());
   if (done > 0 && step.slots_done(done)) delivery_.filled(slots.step);
 }
 
 Status Decoding::decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes) {
   const size_t slot = chunk.slots.first + i;
-  Step& step = *chunk.slots.step;
+  PlannedStep& step = *chunk.slots.step;
   const Task& task = step.tasks()[slot];
   const SourceWork& source = work_.sources[task.source];
   context.begin(work_.draws_of(task), task.epoch, task.sample, task.source, chunk.gather.key(i));
@@ -183,14 +183,14 @@ Status Decoding::decode_slot(Chunk& chunk, size_t i, SampleContext& context, uin
 // Puts another sample in the place of a bad one.  Returns what to tell the consumer when
 // that may not be: storage errors, policy "raise", an exhausted budget or pool.
 Status Decoding::replace(const SlotRange& slots, size_t slot, const Status& why, bool& replaced) {
-  Step& step = *slots.step;
+  PlannedStep& step = *slots.step;
   HEADRACE_TRY(bad_.note(step.tasks()[slot], step.epoch(), why));
   Task substitute;
   if (!planner_.substitute(step.planned(slot), slots.attempt + 1, substitute))
     return why.with("no good sample is left to replace this one");
   step.replace(slot, substitute);
   replaced = true;
-  reading_->add_first({slots.step, slot, 1, slots.attempt + 1});
+  scheduler_->add_first({slots.step, slot, 1, slots.attempt + 1});
   return {};
 }
 

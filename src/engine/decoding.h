@@ -20,14 +20,14 @@
 
 namespace headrace {
 
-class Reading;
+class ReadScheduler;
 
 // Thread-safe.
 class Decoding {
  public:
   Decoding(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active,
            Delivery& delivery, Planner& planner, BadSampleLog& bad);
-  void connect(Reading* reading) { reading_ = reading; }
+  void connect(ReadScheduler* scheduler) { scheduler_ = scheduler; }
 
   // All that the chunk needs was read, or is to be read late.
   void add(const ChunkPointer& chunk) HEADRACE_EXCLUDES(mu_);
@@ -61,7 +61,7 @@ class Decoding {
   Delivery& delivery_;
   Planner& planner_;
   BadSampleLog& bad_;
-  Reading* reading_ = nullptr;
+  ReadScheduler* scheduler_ = nullptr;
 
   Mutex mu_;
   CondVar wakes_;

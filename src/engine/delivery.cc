@@ -48,7 +48,7 @@ void Delivery::end(Status why) {
   consumer_wakes_.notify_all();
 }
 
-bool Delivery::may_open(const Step& step) {
+bool Delivery::may_open(const PlannedStep& step) {
   if (step.is_open()) return true;
   const uint64_t head = this->head();
   if (step.number() <= head) return true;
@@ -60,7 +60,7 @@ bool Delivery::may_open(const Step& step) {
   return memory_.make_room(std::max(dense, batch_bytes_.load(std::memory_order_relaxed)) + reserve);
 }
 
-void Delivery::open(Step& step) {
+void Delivery::open(PlannedStep& step) {
   step.open(work_.columns, memory_.pool(), memory_.budget());
 }
 

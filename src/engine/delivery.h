@@ -18,7 +18,7 @@
 
 #include "base/mutex.h"
 #include "engine/memory.h"
-#include "engine/step.h"
+#include "engine/planned_step.h"
 #include "engine/work.h"
 #include "engine/work_count.h"
 
@@ -48,8 +48,8 @@ class Delivery {
 
   // Whether the step has slots, or may have them now: at most `batches_ahead` steps from the head
   // do, as far as the memory goes; the head always does.
-  bool may_open(const Step& step);
-  void open(Step& step);
+  bool may_open(const PlannedStep& step);
+  void open(PlannedStep& step);
 
   // All slots of the step are filled: packs it, runs the stages, makes it ready.
   void filled(const StepPointer& step) HEADRACE_EXCLUDES(mu_);

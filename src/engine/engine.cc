@@ -62,18 +62,18 @@ Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> colu
       delivery_(work_, memory_, counters_, active_),
       decoding_(work_, memory_, counters_, active_, delivery_, planner_, bad_),
       reader_(work_, memory_, counters_, active_),
-      reading_(work_, memory_, counters_, active_, delivery_, planner_, reader_) {
-  decoding_.connect(&reading_);
-  reader_.connect(&decoding_, [this] { reading_.wake(); });
+      scheduler_(work_, memory_, counters_, active_, delivery_, planner_, reader_) {
+  decoding_.connect(&scheduler_);
+  reader_.connect(&decoding_, [this] { scheduler_.wake(); });
   delivery_.set_on_taken([this] {
     decoding_.wake();
-    reading_.wake();
+    scheduler_.wake();
   });
 }
 
 Engine::Core::~Core() {
   stop();
-  reading_.close();
+  scheduler_.close();
   decoding_.close();
   for (std::thread& t : threads_) t.join();
 }
@@ -87,7 +87,7 @@ void Engine::Core::start_threads() {
   for (int i = 0; i < work_.options.io_threads; ++i)
     threads_.emplace_back([this, i] {
       name_this_thread(fmt::format("hr-io-{}", i));
-      reading_.run();
+      scheduler_.run();
     });
   for (int i = 0; i < work_.options.compute_threads; ++i)
     threads_.emplace_back([this, i] {
@@ -105,7 +105,7 @@ Status Engine::Core::start(std::unique_ptr<Feed> feed) {
     reader_.start();
     delivery_.start();
     decoding_.start();
-    reading_.start();
+    scheduler_.start();
     start_threads();
     return {};
   });
@@ -115,12 +115,12 @@ Status Engine::Core::start(std::unique_ptr<Feed> feed) {
 void Engine::Core::stop() {
   if (is_forked() || threads_.empty()) return;
   delivery_.stop();
-  reading_.stop();
+  scheduler_.stop();
   decoding_.stop();
   reader_.cancel();
   active_.wait_none();
   // What a thread put back while it was being stopped.
-  reading_.stop();
+  scheduler_.stop();
   decoding_.stop();
   planner_.stop();
 }
@@ -138,7 +138,7 @@ void Engine::Core::set_limits(const EngineLimits& limits) {
   reader_.set_read_ahead(std::min(limits.read_ahead_bytes, limits.memory_budget_bytes / 4),
                          limits.memory_budget_bytes / 2);
   decoding_.wake();
-  reading_.wake();
+  scheduler_.wake();
 }
 
 EngineStats Engine::Core::stats() const {

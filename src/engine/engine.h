@@ -9,7 +9,7 @@
 // Two limits: bytes under way and held, for each source from measured latency and rate; and
 // batches with slots.  Memory has one budget for both: grants go in plan order, the batch at the
 // head is always granted, idle memory and idle shared units are given up first, delivered batches
-// leave the budget.  reading.h says why it never deadlocks.
+// leave the budget.  read_scheduler.h says why it never deadlocks.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reader: asks the index what a chunk needs, hands its reads over to the stores, and passes on
-// what came back.  It decides nothing about when: that is Reading's.
+// what came back.  It decides nothing about when: that is ReadScheduler's.
 //
 //   resolve(chunk) … submit(chunk) ─► store.read ─► range_done ─► last one there ─► Decoding
 //                                 └─► unit absent: read ─► Decoding decodes it ─► ready

@@ -197,8 +197,8 @@ class ArrowIndexer {
     return {};
   }
 
-  Status take_schema(ArrowSchema schema) {
-    schema_ = std::make_unique<ArrowSchema>(std::move(schema));
+  Status take_schema(ArrowFileSchema schema) {
+    schema_ = std::make_unique<ArrowFileSchema>(std::move(schema));
     ArrowColumns columns = plan_arrow_columns(*schema_);
     leaves_ = std::move(columns.leaves);
     for (std::string& text : columns.notices) notice(std::move(text));
@@ -322,7 +322,7 @@ class ArrowIndexer {
   ArrowBody body_;
   NumberedKeys keys_;
   PartBuilder part_;
-  std::unique_ptr<const ArrowSchema> schema_;
+  std::unique_ptr<const ArrowFileSchema> schema_;
   std::vector<ArrowLeaf> leaves_;
   std::vector<uint32_t> fields_;  // of the leaves
   ArrowDictionaries dictionaries_;

@@ -55,7 +55,7 @@ PartValue ArrowExtent::piece(uint64_t begin, uint64_t length) const {
           .encoding = encoding};
 }
 
-Status ArrowBody::open(const ArrowSchema& schema, const ArrowBatch& batch, uint64_t begin,
+Status ArrowBody::open(const ArrowFileSchema& schema, const ArrowBatch& batch, uint64_t begin,
                        uint64_t length) {
   begin_ = begin;
   compression_ = batch.compression;
@@ -72,7 +72,7 @@ Status ArrowBody::open(const ArrowSchema& schema, const ArrowBatch& batch, uint6
 }
 
 // Nodes and buffers stand in the order of the fields.
-Status ArrowBody::place_arrays(const ArrowSchema& schema, const ArrowBatch& batch) {
+Status ArrowBody::place_arrays(const ArrowFileSchema& schema, const ArrowBatch& batch) {
   arrays_.assign(schema.fields.size(), {});
   size_t nodes = 0;
   size_t views = 0;
@@ -102,7 +102,7 @@ Status ArrowBody::place_arrays(const ArrowSchema& schema, const ArrowBatch& batc
   return {};
 }
 
-Status ArrowBody::check_lengths(const ArrowSchema& schema, const ArrowBatch& batch) const {
+Status ArrowBody::check_lengths(const ArrowFileSchema& schema, const ArrowBatch& batch) const {
   if (batch.rows < 0) return corrupt("a batch claims a negative number of rows");
   for (const uint32_t column : schema.columns)
     if (arrays_[column].length != static_cast<uint64_t>(batch.rows))

@@ -43,7 +43,8 @@ class ArrowBody {
   HeaderWindow& window() { return window_; }
 
   // Finds the buffers of all fields.  `begin` is where the body lies; its length was checked.
-  Status open(const ArrowSchema& schema, const ArrowBatch& batch, uint64_t begin, uint64_t length);
+  Status open(const ArrowFileSchema& schema, const ArrowBatch& batch, uint64_t begin,
+              uint64_t length);
   const ArrowValues& array(uint32_t field) const { return arrays_[field]; }
 
   // A buffer of a field: 0 is that of the nulls, wherever the type has one.
@@ -62,8 +63,8 @@ class ArrowBody {
   static constexpr uint64_t kRowBytes = 64;  // a row of the index, while it is made
 
   Status spend(uint64_t bytes);
-  Status place_arrays(const ArrowSchema& schema, const ArrowBatch& batch);
-  Status check_lengths(const ArrowSchema& schema, const ArrowBatch& batch) const;
+  Status place_arrays(const ArrowFileSchema& schema, const ArrowBatch& batch);
+  Status check_lengths(const ArrowFileSchema& schema, const ArrowBatch& batch) const;
   Status open_extent(const ArrowExtent& extent, uint64_t bytes, Buffer& out);
 
   HeaderWindow window_;

@@ -72,7 +72,7 @@ bool is_shape_of(const std::vector<int64_t>& shape, const Field& list, int64_t i
 // Walks the schema once.  One thread at a time.
 class Planner {
  public:
-  explicit Planner(const ArrowSchema& schema) : schema_(schema) {}
+  explicit Planner(const ArrowFileSchema& schema) : schema_(schema) {}
 
   ArrowColumns run() {
     for (const uint32_t column : schema_.columns) {
@@ -87,7 +87,7 @@ class Planner {
     const ArrowField& field = schema_.fields[node];
     leaf.node = node;
     if (field.dictionary) {
-      ArrowSchema values;
+      ArrowFileSchema values;
       const auto value = plan_arrow_dictionary(schema_, node, values);
       if (!value) return skip(name, fmt::format("a dictionary of {}", type_name(field)));
       leaf.form = value->form;
@@ -248,7 +248,7 @@ class Planner {
     if (out_.notices.size() < kMaxNotices) out_.notices.push_back(std::move(text));
   }
 
-  const ArrowSchema& schema_;
+  const ArrowFileSchema& schema_;
   uint32_t meta_ = 0;  // the column at hand: what headrace wrote about it stands there
   std::set<std::string> names_;
   ArrowColumns out_;
@@ -256,12 +256,12 @@ class Planner {
 
 }  // namespace
 
-ArrowColumns plan_arrow_columns(const ArrowSchema& schema) {
+ArrowColumns plan_arrow_columns(const ArrowFileSchema& schema) {
   return Planner(schema).run();
 }
 
-std::optional<ArrowLeaf> plan_arrow_dictionary(const ArrowSchema& schema, uint32_t field,
-                                               ArrowSchema& values) {
+std::optional<ArrowLeaf> plan_arrow_dictionary(const ArrowFileSchema& schema, uint32_t field,
+                                               ArrowFileSchema& values) {
   const uint32_t end = schema.fields[field].end;
   values = {.fields = {schema.fields.begin() + field, schema.fields.begin() + end}, .columns = {0}};
   values.fields[0].dictionary.reset();

@@ -32,7 +32,7 @@ inline constexpr std::string_view kArrowTensor = "arrow.fixed_shape_tensor";
 
 enum class ArrowForm : uint8_t { kBlob, kFixed, kVarying, kNumber };
 
-// Numbers of fields are those of the ArrowSchema.
+// Numbers of fields are those of the ArrowFileSchema.
 struct ArrowLeaf {
   uint32_t node = 0;
   ArrowForm form = ArrowForm::kBlob;
@@ -51,12 +51,12 @@ struct ArrowColumns {
 };
 
 // Columns that nothing becomes of are said in the notices.
-ArrowColumns plan_arrow_columns(const ArrowSchema& schema);
+ArrowColumns plan_arrow_columns(const ArrowFileSchema& schema);
 
 // The values of a dictionary: the field as the root of a schema of its own, no dictionary any
 // more.  Empty where the values are no plain ones; such a column is no leaf either.
-std::optional<ArrowLeaf> plan_arrow_dictionary(const ArrowSchema& schema, uint32_t field,
-                                               ArrowSchema& values);
+std::optional<ArrowLeaf> plan_arrow_dictionary(const ArrowFileSchema& schema, uint32_t field,
+                                               ArrowFileSchema& values);
 
 std::string arrow_shape_text(const std::vector<int64_t>& shape);  // "?,3"
 std::optional<std::vector<int64_t>> parse_arrow_shape(std::string_view text);

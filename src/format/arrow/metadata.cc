@@ -144,7 +144,7 @@ ArrowMetadata take_metadata(const flatbuffers::Vector<flatbuffers::Offset<fb::Ke
 }
 
 // Each before its children.  The verifier has bounded depth and number.
-Status take_field(const fb::Field& in, ArrowSchema& schema, uint32_t& number) {
+Status take_field(const fb::Field& in, ArrowFileSchema& schema, uint32_t& number) {
   number = static_cast<uint32_t>(schema.fields.size());
   ArrowField out;
   out.name = text_of(in.name());
@@ -188,7 +188,7 @@ Status check_children(const ArrowField& field) {
                              arrow_type_name(field.type), field.children.size()));
 }
 
-Status take_schema(const fb::Schema& in, ArrowSchema& out) {
+Status take_schema(const fb::Schema& in, ArrowFileSchema& out) {
   out = {};
   if (in.endianness() != fb::Endianness::Little)
     return unsupported("an Arrow file of a big-endian machine: write it again on another one");

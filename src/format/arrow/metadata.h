@@ -76,7 +76,7 @@ struct ArrowField {
 };
 
 // All fields, each before its children and these in order: as batches have their nodes.
-struct ArrowSchema {
+struct ArrowFileSchema {
   std::vector<ArrowField> fields = {};
   std::vector<uint32_t> columns = {};
   ArrowMetadata metadata = {};
@@ -108,7 +108,7 @@ struct ArrowMessage {
   enum class Header : uint8_t { kSchema, kDictionary, kBatch, kOther };
   Header header = Header::kOther;
   int64_t body_length = 0;
-  ArrowSchema schema = {};
+  ArrowFileSchema schema = {};
   ArrowBatch batch = {};
   int64_t dictionary = 0;
   bool is_delta = false;
@@ -122,7 +122,7 @@ struct ArrowBlock {
 };
 
 struct ArrowFooter {
-  ArrowSchema schema = {};
+  ArrowFileSchema schema = {};
   std::vector<ArrowBlock> dictionaries = {};
   std::vector<ArrowBlock> batches = {};
 };
@@ -134,9 +134,9 @@ Status parse_arrow_footer(Bytes footer, ArrowFooter& out);
 bool begins_arrow_schema(Bytes metadata);
 
 // Written: the bytes of a FlatBuffer, without a frame.
-std::vector<std::byte> arrow_schema_message(const ArrowSchema& schema);
+std::vector<std::byte> arrow_schema_message(const ArrowFileSchema& schema);
 std::vector<std::byte> arrow_batch_message(const ArrowBatch& batch, int64_t body_length);
-std::vector<std::byte> arrow_footer(const ArrowSchema& schema,
+std::vector<std::byte> arrow_footer(const ArrowFileSchema& schema,
                                     const std::vector<ArrowBlock>& batches);
 
 }  // namespace headrace

@@ -45,7 +45,8 @@ flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::KeyValue>>> put_
   return out.CreateVector(pairs);
 }
 
-flatbuffers::Offset<fb::Field> put_field(Builder& out, const ArrowSchema& schema, uint32_t number) {
+flatbuffers::Offset<fb::Field> put_field(Builder& out, const ArrowFileSchema& schema,
+                                         uint32_t number) {
   const ArrowField& field = schema.fields[number];
   std::vector<flatbuffers::Offset<fb::Field>> children;
   for (const uint32_t child : field.children) children.push_back(put_field(out, schema, child));
@@ -57,7 +58,7 @@ flatbuffers::Offset<fb::Field> put_field(Builder& out, const ArrowSchema& schema
                          below, metadata);
 }
 
-flatbuffers::Offset<fb::Schema> put_schema(Builder& out, const ArrowSchema& schema) {
+flatbuffers::Offset<fb::Schema> put_schema(Builder& out, const ArrowFileSchema& schema) {
   std::vector<flatbuffers::Offset<fb::Field>> columns;
   for (const uint32_t column : schema.columns) columns.push_back(put_field(out, schema, column));
   const auto fields = out.CreateVector(columns);
@@ -78,7 +79,7 @@ std::vector<std::byte> message(Builder& out, fb::Header type, flatbuffers::Offse
 
 }  // namespace
 
-std::vector<std::byte> arrow_schema_message(const ArrowSchema& schema) {
+std::vector<std::byte> arrow_schema_message(const ArrowFileSchema& schema) {
   Builder out;
   const auto header = put_schema(out, schema).Union();
   return message(out, fb::Header::Schema, header, 0);
@@ -96,7 +97,7 @@ std::vector<std::byte> arrow_batch_message(const ArrowBatch& batch, int64_t body
   return message(out, fb::Header::RecordBatch, header, body_length);
 }
 
-std::vector<std::byte> arrow_footer(const ArrowSchema& schema,
+std::vector<std::byte> arrow_footer(const ArrowFileSchema& schema,
                                     const std::vector<ArrowBlock>& batches) {
   Builder out;
   std::vector<fb::Block> blocks;

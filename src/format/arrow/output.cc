@@ -87,7 +87,7 @@ ArrowOutput::ArrowOutput(const Field& field) : field_(field), stored_(stored_as(
     axes_.assign(field.shape.begin() + (varies ? 1 : 0), field.shape.end());
 }
 
-void ArrowOutput::describe(ArrowSchema& schema) const {
+void ArrowOutput::describe(ArrowFileSchema& schema) const {
   ArrowMetadata metadata = {{std::string(kArrowKindMeta), std::string(kind_name(field_.kind))}};
   if (form_ != ArrowForm::kBlob)
     metadata.emplace_back(kArrowDTypeMeta, field_.dtype ? dtype_name(*field_.dtype) : "");

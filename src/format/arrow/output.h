@@ -33,7 +33,7 @@ class ArrowOutput {
   explicit ArrowOutput(const Field& field);
 
   // The column's fields at the end of the schema.
-  void describe(ArrowSchema& schema) const;
+  void describe(ArrowFileSchema& schema) const;
   // The values of one row; none is a null.  All are of this field.
   Status add_row(std::span<const RecordValue> values);
   // Hands the rows over and is empty again.

@@ -22,7 +22,7 @@ struct ArrowValue {
 
 // What the numbers of a dictionary-encoded column stand for.
 struct ArrowDictionary {
-  ArrowSchema schema = {};  // of the values
+  ArrowFileSchema schema = {};  // of the values
   ArrowLeaf leaf = {};
   std::vector<ArrowValue> values = {};
   std::vector<bool> is_null = {};
@@ -33,7 +33,7 @@ using ArrowDictionaries = std::map<int64_t, ArrowDictionary>;
 // Refilled for each batch: keeps its memory.  One thread at a time.
 class ArrowRows {
  public:
-  ArrowRows(const ArrowSchema& schema, ArrowBody& body, const ArrowDictionaries& dictionaries)
+  ArrowRows(const ArrowFileSchema& schema, ArrowBody& body, const ArrowDictionaries& dictionaries)
       : schema_(schema), body_(body), dictionaries_(dictionaries), held_(schema.fields.size()) {}
 
   // Reads what the leaves need of the batch that the body has open.
@@ -80,7 +80,7 @@ class ArrowRows {
   Status add_array(const ArrowLeaf& leaf, uint64_t at, std::vector<ArrowValue>& out);
   Status add_number(const ArrowLeaf& leaf, uint64_t at, std::vector<ArrowValue>& out) const;
 
-  const ArrowSchema& schema_;
+  const ArrowFileSchema& schema_;
   ArrowBody& body_;
   const ArrowDictionaries& dictionaries_;
   std::vector<Held> held_;  // by field

@@ -133,7 +133,7 @@ class ArrowWriter final : public Writer {
   }
 
   std::unique_ptr<Sink> sink_;
-  ArrowSchema schema_;
+  ArrowFileSchema schema_;
   std::vector<ArrowOutput> columns_;  // the key first
   std::unordered_map<std::string, size_t, TextHash, std::equal_to<>> numbers_;
   std::vector<std::span<const RecordValue>> values_;  // of the row at hand, by column

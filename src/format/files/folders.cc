@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "index/names.h"
 #include "index/sidecar.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -21,10 +22,6 @@ int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 bool is_data(const TreeEntry& entry) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/step.h"
+#include "engine/planned_step.h"
 
 #include <algorithm>
 
@@ -18,17 +18,17 @@ uint64_t dense_bytes(const std::vector<ColumnWork>& columns, size_t samples) {
   return bytes;
 }
 
-Step::Step(uint64_t number, FeedStep planned)
+PlannedStep::PlannedStep(uint64_t number, FeedStep planned)
     : number_(number), step_(std::move(planned)), remaining_(step_.tasks.size()) {}
 
-Task Step::planned(size_t slot) const {
+Task PlannedStep::planned(size_t slot) const {
   MutexLock lock(mu_);
   for (const auto& [s, task] : replaced_)
     if (s == slot) return task;
   return step_.tasks[slot];
 }
 
-void Step::replace(size_t slot, const Task& task) {
+void PlannedStep::replace(size_t slot, const Task& task) {
   MutexLock lock(mu_);
   const bool known = std::any_of(replaced_.begin(), replaced_.end(),
                                  [slot](const auto& r) { return r.first == slot; });
@@ -36,7 +36,7 @@ void Step::replace(size_t slot, const Task& task) {
   step_.tasks[slot] = task;
 }
 
-void Step::open(const std::vector<ColumnWork>& columns, BufferPool& pool, Budget& budget) {
+void PlannedStep::open(const std::vector<ColumnWork>& columns, BufferPool& pool, Budget& budget) {
   MutexLock lock(mu_);
   if (is_open_.load(std::memory_order_relaxed)) return;
   builders_.reserve(columns.size());
@@ -45,30 +45,30 @@ void Step::open(const std::vector<ColumnWork>& columns, BufferPool& pool, Budget
   is_open_.store(true, std::memory_order_release);
 }
 
-void Step::fail(size_t slot, Status status) {
+void PlannedStep::fail(size_t slot, Status status) {
   MutexLock lock(mu_);
   if (!status_.ok() && failed_slot_ <= slot) return;
   failed_slot_ = slot;
   status_ = std::move(status);
 }
 
-Status Step::status() const {
+Status PlannedStep::status() const {
   MutexLock lock(mu_);
   return status_;
 }
 
-void Step::count(uint64_t bytes) {
+void PlannedStep::count(uint64_t bytes) {
   memory_.resize(bytes);
 }
 
-void Step::count_memory() {
+void PlannedStep::count_memory() {
   uint64_t bytes = 0;
   for (const ColumnBuilder& builder : builders_) bytes += builder.bytes();
   MutexLock lock(mu_);
   count(bytes);
 }
 
-void Step::finish() {
+void PlannedStep::finish() {
   auto batch = std::make_unique<Batch>();
   batch->after = step_.after;
   for (const Task& t : step_.tasks) {
@@ -81,13 +81,13 @@ void Step::finish() {
   give(std::move(batch));
 }
 
-void Step::give(std::unique_ptr<Batch> batch) {
+void PlannedStep::give(std::unique_ptr<Batch> batch) {
   MutexLock lock(mu_);
   batch_ = std::move(batch);
   if (batch_) count(bytes_of(*batch_));
 }
 
-uint64_t Step::bytes() const {
+uint64_t PlannedStep::bytes() const {
   MutexLock lock(mu_);
   return memory_.bytes();
 }

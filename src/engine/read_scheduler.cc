@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/reading.h"
+#include "engine/read_scheduler.h"
 
 #include <algorithm>
 
@@ -20,8 +20,9 @@ constexpr size_t kIdleChunks = 256;   // kept to be used again
 
 }  // namespace
 
-Reading::Reading(const EngineWork& work, Memory& memory, EngineCounters& counters,
-                 WorkCount& active, Delivery& delivery, Planner& planner, Reader& reader)
+ReadScheduler::ReadScheduler(const EngineWork& work, Memory& memory, EngineCounters& counters,
+                             WorkCount& active, Delivery& delivery, Planner& planner,
+                             Reader& reader)
     : work_(work),
       memory_(memory),
       counters_(counters),
@@ -32,14 +33,14 @@ Reading::Reading(const EngineWork& work, Memory& memory, EngineCounters& counter
       resolve_ahead_bytes_(std::min(kResolveAhead, work.options.memory_budget_bytes / 4)),
       wanted_(work.sources.size()) {}
 
-void Reading::start() {
+void ReadScheduler::start() {
   MutexLock lock(mu_);
   stopping_ = ended_ = false;
   started_bytes_ = 0;
   wakes_.notify_all();
 }
 
-void Reading::stop() {
+void ReadScheduler::stop() {
   std::map<PlanOrder, ChunkPointer> resolved;
   std::deque<ChunkPointer> to_read;
   std::deque<SlotRange> to_resolve;
@@ -56,18 +57,18 @@ void Reading::stop() {
   for (const ChunkPointer& chunk : to_read) recycle(chunk);
 }
 
-void Reading::close() {
+void ReadScheduler::close() {
   MutexLock lock(mu_);
   closing_ = true;
   wakes_.notify_all();
 }
 
-void Reading::wake() {
+void ReadScheduler::wake() {
   MutexLock lock(mu_);
   if (waiting_ > 0) wakes_.notify_one();
 }
 
-void Reading::run() {
+void ReadScheduler::run() {
   while (true) {
     Job job;
     {
@@ -87,7 +88,7 @@ void Reading::run() {
   }
 }
 
-void Reading::do_job(Job& job) {
+void ReadScheduler::do_job(Job& job) {
   if (job.read) {
     job.read->is_late = false;
     reader_.submit(job.read, job.read->gather.ranges());
@@ -101,7 +102,7 @@ void Reading::do_job(Job& job) {
   }
 }
 
-Reading::Job Reading::next_job() {
+ReadScheduler::Job ReadScheduler::next_job() {
   Job job;
   if (stopping_) return job;
   const bool resolve_first = work_.is_far && resolved_bytes_ < resolve_ahead_bytes_;
@@ -123,13 +124,13 @@ Reading::Job Reading::next_job() {
   return job;
 }
 
-bool Reading::may_resolve() const {
+bool ReadScheduler::may_resolve() const {
   if (to_resolve_.empty()) return false;
   return resolved_.empty() || to_resolve_.front().order() < resolved_.begin()->first ||
          (work_.is_far && resolved_bytes_ < resolve_ahead_bytes_);
 }
 
-bool Reading::may_plan() const {
+bool ReadScheduler::may_plan() const {
   if (ended_ || planning_ || !to_resolve_.empty()) return false;
   if (!work_.is_far) return delivery_.planned() <= delivery_.batches_ahead();
   return (resolved_.empty() || resolved_bytes_ < resolve_ahead_bytes_) &&
@@ -137,7 +138,7 @@ bool Reading::may_plan() const {
 }
 
 // What the chunk would add to what is under way, of each source in wanted_, and in all.
-uint64_t Reading::count_wanted(Chunk& chunk) {
+uint64_t ReadScheduler::count_wanted(Chunk& chunk) {
   std::fill(wanted_.begin(), wanted_.end(), 0);
   const uint64_t nominal = reader_.nominal_file();
   if (work_.is_far) {
@@ -160,9 +161,9 @@ uint64_t Reading::count_wanted(Chunk& chunk) {
   return sum;
 }
 
-bool Reading::may_grant(Chunk& chunk) {
+bool ReadScheduler::may_grant(Chunk& chunk) {
   const uint64_t bytes = count_wanted(chunk);
-  const Step& step = *chunk.slots.step;
+  const PlannedStep& step = *chunk.slots.step;
   // One chunk of the head at a time always gets through: others may hold all memory, and wait for
   // the head.
   if (step.number() <= delivery_.head() && step.granted.load() == 0) return true;
@@ -173,7 +174,7 @@ bool Reading::may_grant(Chunk& chunk) {
   return memory_.make_room(bytes);
 }
 
-void Reading::grant_first(Job& job) {
+void ReadScheduler::grant_first(Job& job) {
   job.submit = std::move(resolved_.begin()->second);
   resolved_.erase(resolved_.begin());
   Chunk& chunk = *job.submit;
@@ -196,7 +197,7 @@ void Reading::grant_first(Job& job) {
   }
 }
 
-void Reading::begin_resolve(Job& job) {
+void ReadScheduler::begin_resolve(Job& job) {
   if (idle_chunks_.empty()) {
     job.resolve = std::make_shared<Chunk>();
   } else {
@@ -213,7 +214,7 @@ void Reading::begin_resolve(Job& job) {
   started_bytes_ += chunk.sample_bytes;
 }
 
-void Reading::resolved(const ChunkPointer& chunk) {
+void ReadScheduler::resolved(const ChunkPointer& chunk) {
   {
     MutexLock lock(mu_);
     if (!stopping_) {
@@ -226,14 +227,14 @@ void Reading::resolved(const ChunkPointer& chunk) {
   recycle(chunk);
 }
 
-void Reading::add_first(SlotRange slots) {
+void ReadScheduler::add_first(SlotRange slots) {
   MutexLock lock(mu_);
   if (stopping_) return;
   to_resolve_.push_front(std::move(slots));
   if (waiting_ > 0) wakes_.notify_one();
 }
 
-bool Reading::read_late(const ChunkPointer& chunk, std::vector<Buffer>& warm) {
+bool ReadScheduler::read_late(const ChunkPointer& chunk, std::vector<Buffer>& warm) {
   if (reader_.read_late(*chunk, warm)) return true;
   {
     MutexLock lock(mu_);
@@ -247,7 +248,7 @@ bool Reading::read_late(const ChunkPointer& chunk, std::vector<Buffer>& warm) {
   return false;
 }
 
-void Reading::recycle(const ChunkPointer& chunk) {
+void ReadScheduler::recycle(const ChunkPointer& chunk) {
   chunk->gather.clear();
   chunk->needs.clear();
   chunk->is_late = false;
@@ -265,7 +266,7 @@ void Reading::recycle(const ChunkPointer& chunk) {
     wakes_.notify_one();
 }
 
-void Reading::plan() {
+void ReadScheduler::plan() {
   const Stopwatch watch;
   const Status status = guard([this] { return plan_step(); });
   counters_.plan.work(1, 0, watch.ns());
@@ -275,7 +276,7 @@ void Reading::plan() {
   if (!status.ok()) ended_ = true;
 }
 
-Status Reading::plan_step() {
+Status ReadScheduler::plan_step() {
   const Span span(Stage::kPlan, delivery_.tail(), 0);
   FeedStep planned;
   HEADRACE_ASSIGN(const bool more, planner_.next(planned));
@@ -285,7 +286,7 @@ Status Reading::plan_step() {
     ended_ = true;
     return {};
   }
-  const auto step = std::make_shared<Step>(delivery_.tail(), std::move(planned));
+  const auto step = std::make_shared<PlannedStep>(delivery_.tail(), std::move(planned));
   const size_t slots = step->tasks().size();
   const size_t per_chunk = slots_per_chunk(*step);
   delivery_.add(step);
@@ -301,12 +302,12 @@ Status Reading::plan_step() {
   return {};
 }
 
-uint64_t Reading::mean_bytes(const Task& task) const {
+uint64_t ReadScheduler::mean_bytes(const Task& task) const {
   const Source& source = *work_.sources[task.source].source;
   return std::max<uint64_t>(1, source.blocks().bytes / std::max<uint64_t>(1, source.size()));
 }
 
-size_t Reading::slots_per_chunk(const Step& step) const {
+size_t ReadScheduler::slots_per_chunk(const PlannedStep& step) const {
   if (step.tasks().empty()) return 1;
   const auto shares = static_cast<uint64_t>(work_.options.compute_threads) * 4;
   const uint64_t most = (step.tasks().size() + shares - 1) / shares;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Step: one step of the feed on its way through the engine.  First it is planned: tasks, some 40
-// bytes a sample, far ahead.  From its first sample decoded on it has slots, and is the batch
-// being filled.  In the end the batch is taken out of it.
+// PlannedStep: one step of the feed on its way through the engine.  First it is planned: tasks,
+// some 40 bytes a sample, far ahead.  From its first sample decoded on it has slots, and is the
+// batch being filled.  In the end the batch is taken out of it.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,9 @@
 namespace headrace {
 
 // Slots are filled by many threads; finish() is called by the one that filled the last.
-class Step {
+class PlannedStep {
  public:
-  Step(uint64_t number, FeedStep planned);
+  PlannedStep(uint64_t number, FeedStep planned);
 
   uint64_t number() const { return number_; }  // counted by the engine: plan order
   const std::vector<Task>& tasks() const { return step_.tasks; }
@@ -43,7 +43,7 @@ class Step {
   // Packs the columns.  Called once, by the thread that slots_done() chose.
   void finish() HEADRACE_EXCLUDES(mu_);
 
-  // Chunks of it that were granted and are not decoded yet: counted by Reading.
+  // Chunks of it that were granted and are not decoded yet: counted by ReadScheduler.
   std::atomic<size_t> granted{0};
 
   std::unique_ptr<Batch> take() { return std::move(batch_); }
@@ -66,7 +66,7 @@ class Step {
   Status status_ HEADRACE_GUARDED_BY(mu_);
 };
 
-using StepPointer = std::shared_ptr<Step>;
+using StepPointer = std::shared_ptr<PlannedStep>;
 
 // What the columns of a batch take.
 uint64_t bytes_of(const Batch& batch);

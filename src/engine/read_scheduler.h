@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading: when what is planned, resolved and read.  I/O threads take, in this order:
+// ReadScheduler: when what is planned, resolved and read.  I/O threads take, in this order:
 //
 //   read     a chunk that was to be read late and was not in the page cache
 //   submit   the first resolved chunk in plan order, once it is granted
@@ -35,10 +35,10 @@
 namespace headrace {
 
 // Thread-safe.
-class Reading {
+class ReadScheduler {
  public:
-  Reading(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active,
-          Delivery& delivery, Planner& planner, Reader& reader);
+  ReadScheduler(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active,
+                Delivery& delivery, Planner& planner, Reader& reader);
 
   void run() HEADRACE_EXCLUDES(mu_);  // an I/O thread's life
   void start() HEADRACE_EXCLUDES(mu_);
@@ -73,7 +73,7 @@ class Reading {
   void resolved(const ChunkPointer& chunk) HEADRACE_EXCLUDES(mu_);
   void plan() HEADRACE_EXCLUDES(mu_);
   Status plan_step() HEADRACE_EXCLUDES(mu_);
-  size_t slots_per_chunk(const Step& step) const;
+  size_t slots_per_chunk(const PlannedStep& step) const;
   uint64_t mean_bytes(const Task& task) const;
 
   const EngineWork& work_;
