@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/guard.h"
+#include "base/machine.h"
 #include "engine/read_now.h"
 #include "engine/read_scheduler.h"
 #include "engine/values.h"
@@ -19,7 +20,9 @@ Decoding::Decoding(const EngineWork& work, Memory& memory, EngineCounters& count
       active_(active),
       delivery_(delivery),
       planner_(planner),
-      bad_(bad) {}
+      bad_(bad),
+      most_awake_(work.is_light ? std::min(work.options.compute_threads, usable_cpus())
+                                : work.options.compute_threads) {}
 
 void Decoding::start() {
   MutexLock lock(mu_);
@@ -54,7 +57,7 @@ void Decoding::add(const ChunkPointer& chunk) {
     MutexLock lock(mu_);
     if (!stopping_) {
       chunks_.emplace(chunk->slots.order(), chunk);
-      if (waiting_ > 0) wakes_.notify_one();
+      wake_one();
       return;
     }
   }
@@ -66,12 +69,17 @@ void Decoding::add(const UnitPointer& unit) {
     MutexLock lock(mu_);
     if (!stopping_) {
       units_.push_back(unit);
-      if (waiting_ > 0) wakes_.notify_one();
+      wake_one();
       return;
     }
   }
   if (unit->status.ok()) unit->status = cancelled("the epoch was ended");
   memory_.units().finish(unit);
+}
+
+// Where there is little to decode, more threads than processors only take turns.
+void Decoding::wake_one() {
+  if (waiting_ > 0 && work_.options.compute_threads - waiting_ < most_awake_) wakes_.notify_one();
 }
 
 void Decoding::wake() {
@@ -110,7 +118,7 @@ void Decoding::run() {
       --waiting_;
       if (closing_) return;
       // This one may have opened a step that others waited for.
-      if (waiting_ > 0 && has_open_work()) wakes_.notify_one();
+      if (has_open_work()) wake_one();
       counters_.decode.waited_for_input(idle.ns());
     }
     if (job.unit)

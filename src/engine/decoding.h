@@ -49,6 +49,7 @@ class Decoding {
   };
   Job next_job() HEADRACE_REQUIRES(mu_);
   bool has_open_work() const HEADRACE_REQUIRES(mu_);
+  void wake_one() HEADRACE_REQUIRES(mu_);
   void decode_unit_now(const UnitPointer& unit);
   void decode(const ChunkPointer& chunk, std::vector<Buffer>& warm, SampleContext& context);
   Status decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes);
@@ -67,6 +68,7 @@ class Decoding {
   CondVar wakes_;
   std::deque<UnitPointer> units_ HEADRACE_GUARDED_BY(mu_);
   std::map<PlanOrder, ChunkPointer> chunks_ HEADRACE_GUARDED_BY(mu_);
+  const int most_awake_;                      // threads that are worth waking
   int waiting_ HEADRACE_GUARDED_BY(mu_) = 0;  // threads
   bool stopping_ HEADRACE_GUARDED_BY(mu_) = true;
   bool closing_ HEADRACE_GUARDED_BY(mu_) = false;

@@ -88,7 +88,7 @@ void Delivery::run_stages(const StepPointer& step, size_t first,
   }
   const Key draws = work_.draws_of(step->tasks().front()).with("batch");
   const uint64_t begin = steady_ns();
-  const auto done = [this, step, first, token, begin](Status status, std::unique_ptr<Batch> batch) {
+  const auto done = [this, token, step, first, begin](Status status, std::unique_ptr<Batch> batch) {
     record_span(Stage::kStage, begin, steady_ns(), step->number(), 0);
     step->give(std::move(batch));
     if (!status.ok()) step->fail(0, std::move(status));

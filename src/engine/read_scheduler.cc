@@ -309,7 +309,9 @@ uint64_t ReadScheduler::mean_bytes(const Task& task) const {
 
 size_t ReadScheduler::slots_per_chunk(const PlannedStep& step) const {
   if (step.tasks().empty()) return 1;
-  const auto shares = static_cast<uint64_t>(work_.options.compute_threads) * 4;
+  // Finer where decoding takes long, so that all threads end together.
+  const auto shares =
+      static_cast<uint64_t>(work_.options.compute_threads) * (work_.only_copies ? 1 : 4);
   const uint64_t most = (step.tasks().size() + shares - 1) / shares;
   const uint64_t bytes = work_.only_copies ? kCopiedChunkBytes : kChunkBytes;
   return std::clamp<uint64_t>(bytes / mean_bytes(step.tasks().front()), 1,

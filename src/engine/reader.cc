@@ -168,9 +168,12 @@ void Reader::read_ranges(std::span<const RangePointer> ranges, uint64_t step) {
     request.into = std::move(range->into());
     request.priority = step;
     request.group = group_;
-    request.done = [this, range, step](ReadRequest&& done) {
+    // The token ends last: until then nothing that these pointers hold outlives the engine.
+    request.done = [this, range = range, step](ReadRequest&& done) mutable {
+      const WorkCount::Token token = std::move(range->under_way);
+      const RangePointer own = std::move(range);
       record_span(Stage::kRead, done.sent_ns, done.completed_ns, step, done.into.size());
-      range_done(*range, std::move(done));
+      range_done(*own, std::move(done));
     };
   }
   counters_.under_way(static_cast<int64_t>(reads.size()));
@@ -178,7 +181,6 @@ void Reader::read_ranges(std::span<const RangePointer> ranges, uint64_t step) {
 }
 
 void Reader::range_done(ReadRange& range, ReadRequest&& request) {
-  const WorkCount::Token token = std::move(range.under_way);
   note_read(range.source_number, request);
   range.status = std::move(request.status);
   range.into() = std::move(request.into);
@@ -217,18 +219,20 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, uint64_t step) 
   request.into = std::move(*unit->stored);
   request.priority = step;
   request.group = group_;
-  request.done = [this, unit, source, step](ReadRequest&& done) {
+  request.done = [this, unit = unit, source, step](ReadRequest&& done) mutable {
+    const WorkCount::Token token = active_.begin();  // ends last, as above
+    const UnitPointer own = std::move(unit);
     record_span(Stage::kRead, done.sent_ns, done.completed_ns, step, done.into.size());
     note_read(source, done);
-    unit->status = std::move(done.status);
-    *unit->stored = std::move(done.into);
-    unit->reading.reset();
+    own->status = std::move(done.status);
+    *own->stored = std::move(done.into);
+    own->reading.reset();
     on_room_();
-    if (unit->status.ok() && unit->unit.encoding != 0) {
-      decoding_->add(unit);
+    if (own->status.ok() && own->unit.encoding != 0) {
+      decoding_->add(own);
     } else {
-      decode_unit(*unit, memory_.units());  // names the place of a failure
-      memory_.units().finish(unit);
+      decode_unit(*own, memory_.units());  // names the place of a failure
+      memory_.units().finish(own);
     }
   };
   counters_.under_way(1);
