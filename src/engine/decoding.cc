@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/guard.h"
 #include "base/machine.h"
 #include "engine/read_now.h"
@@ -172,7 +174,10 @@ Status Decoding::decode_slot(Chunk& chunk, size_t i, SampleContext& context, uin
   const Task& task = step.tasks()[slot];
   const SourceWork& source = work_.sources[task.source];
   context.begin(work_.draws_of(task), task.epoch, task.sample, task.source, chunk.gather.key(i));
+  const std::vector<size_t>& together = work_.assembled[task.source];
+  if (!together.empty()) HEADRACE_TRY(assemble_slot(chunk, i, together, bytes));
   for (size_t c = 0; c < work_.columns.size(); ++c) {
+    if (std::binary_search(together.begin(), together.end(), c)) continue;
     const ColumnWork& column = work_.columns[c];
     const ValueWork value{*source.decoders[c], column.spec, source.fields[c]};
     if (column.is_key) {
@@ -186,6 +191,18 @@ Status Decoding::decode_slot(Chunk& chunk, size_t i, SampleContext& context, uin
                                slot, bytes));
   }
   return {};
+}
+
+Status Decoding::assemble_slot(Chunk& chunk, size_t i, const std::vector<size_t>& together,
+                               uint64_t& bytes) {
+  PlannedStep& step = *chunk.slots.step;
+  const size_t slot = chunk.slots.first + i;
+  const SourceWork& source = work_.sources[step.tasks()[slot].source];
+  std::vector<AssembledColumn> columns;
+  for (const size_t c : together)
+    columns.push_back(
+        {{*source.decoders[c], work_.columns[c].spec, source.fields[c]}, c, &step.column(c)});
+  return assemble_values(columns, chunk.gather, i, slot, bytes);
 }
 
 // Puts another sample in the place of a bad one.  Returns what to tell the consumer when

@@ -53,6 +53,8 @@ class Decoding {
   void decode_unit_now(const UnitPointer& unit);
   void decode(const ChunkPointer& chunk, std::vector<Buffer>& warm, SampleContext& context);
   Status decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes);
+  Status assemble_slot(Chunk& chunk, size_t i, const std::vector<size_t>& together,
+                       uint64_t& bytes);
   Status replace(const SlotRange& slots, size_t slot, const Status& why, bool& replaced);
 
   const EngineWork& work_;

@@ -226,26 +226,36 @@ bool Gather::assembles(size_t i, size_t field) const {
   return entry.source->assembles(entry.fields[field]);
 }
 
-Status Gather::assemble(size_t i, size_t field, ValueRoom& into) {
+Status Gather::assemble(size_t i, std::span<const AssembleInto> into) {
   const Entry& entry = requests_[i];
   const Request& r = entry.request;
   pieces_.clear();
-  for (uint32_t p = r.first_piece[field]; p < r.first_piece[field + 1]; ++p) {
-    const Piece& piece = r.pieces[p];
-    const bool unshared = piece.unit != kInlineUnit && r.units[piece.unit].unshared;
-    HEADRACE_ASSIGN(const Bytes bytes,
-                    unshared ? unit_bytes(entry, piece) : piece_bytes(entry, piece));
-    pieces_.push_back({bytes, unshared ? &r.units[piece.unit] : nullptr});
+  for (const auto& [field, room] : into)
+    for (uint32_t p = r.first_piece[field]; p < r.first_piece[field + 1]; ++p) {
+      const Piece& piece = r.pieces[p];
+      const bool unshared = piece.unit != kInlineUnit && r.units[piece.unit].unshared;
+      HEADRACE_ASSIGN(const Bytes bytes,
+                      unshared ? unit_bytes(entry, piece) : piece_bytes(entry, piece));
+      pieces_.push_back({bytes, unshared ? &r.units[piece.unit] : nullptr});
+    }
+  // Only now: the pieces do not move any more.
+  outputs_.clear();
+  size_t first = 0;
+  for (const auto& [field, room] : into) {
+    const size_t count = r.first_piece[field + 1] - r.first_piece[field];
+    outputs_.push_back(
+        {entry.fields[field], std::span<const PieceBytes>(pieces_).subspan(first, count), room});
+    first += count;
   }
-  const AssembleOutput output{entry.fields[field], pieces_, &into};
-  return entry.source->assemble(entry.ask, {&output, 1});
+  return entry.source->assemble(entry.ask, outputs_);
 }
 
 Result<Bytes> Gather::value(size_t i, size_t field, size_t v) {
   const Entry& entry = requests_[i];
   if (assembles(i, field)) {
     KeptRoom room(joined_);
-    HEADRACE_TRY(assemble(i, field, room));
+    const AssembleInto into{field, &room};
+    HEADRACE_TRY(assemble(i, {&into, 1}));
     return Bytes(joined_);
   }
   const auto pieces = std::span(entry.request.pieces)

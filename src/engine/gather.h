@@ -125,8 +125,13 @@ class Gather {
   // Value v of field f of the i-th added sample, until the next call.  The read's failure,
   // where it failed.
   Result<Bytes> value(size_t i, size_t field, size_t v = 0);
-  // Assembles the field's value in memory of the caller's; only where the source assembles it.
-  Status assemble(size_t i, size_t field, ValueRoom& into);
+  // Assembles the values of fields in memory of the caller's, in one pass; only where the source
+  // assembles them.
+  struct AssembleInto {
+    size_t field;
+    ValueRoom* room;
+  };
+  Status assemble(size_t i, std::span<const AssembleInto> into);
   bool assembles(size_t i, size_t field) const;
   // The buffer whose whole contents value v is, if nobody else needs it: it is handed over, and
   // value() must not be called for it again.  Else null.
@@ -165,7 +170,8 @@ class Gather {
   std::vector<UnitPin> shared_;
   std::vector<Buffer> spare_;       // buffers of earlier ranges
   std::vector<std::byte> joined_;   // a value that came in pieces
-  std::vector<PieceBytes> pieces_;  // those of the value that is assembled
+  std::vector<PieceBytes> pieces_;  // those of the values that are assembled
+  std::vector<AssembleOutput> outputs_;
 };
 
 // A range of a want's own, without memory yet.

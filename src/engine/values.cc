@@ -68,11 +68,38 @@ Status decode_values(const ValueWork& work, const Source& source, Gather& gather
   if (work.decoder.keeps_elements() && gather.assembles(i, c)) {
     SlotRoom room(out, work.spec.value);
     bytes += work.spec.value.bytes();
-    if (Status s = gather.assemble(i, c, room); !s.ok())
+    const Gather::AssembleInto into{c, &room};
+    if (Status s = gather.assemble(i, {&into, 1}); !s.ok())
       return gather.locate(s.with(fmt::format("field '{}'", work.spec.name)), i, c);
     return {};
   }
   return decode_one(work, gather, i, c, 0, context, out, bytes);
+}
+
+bool assembles_into_slot(const ValueWork& work, const Source& source) {
+  return !work.spec.many && work.decoder.keeps_elements() && source.assembles(work.field);
+}
+
+Status assemble_values(std::span<const AssembledColumn> columns, Gather& gather, size_t i,
+                       size_t slot, uint64_t& bytes) {
+  std::vector<ColumnSlot> slots;
+  std::vector<SlotRoom> rooms;
+  std::vector<Gather::AssembleInto> into;
+  slots.reserve(columns.size());  // they are pointed to
+  rooms.reserve(columns.size());
+  for (const AssembledColumn& column : columns) {
+    slots.emplace_back(*column.column, slot);
+    rooms.emplace_back(slots.back(), column.work.spec.value);
+    into.push_back({column.c, &rooms.back()});
+    bytes += column.work.spec.value.bytes();
+  }
+  if (gather.assemble(i, into).ok()) return {};
+  // Which of them it was: each by itself.
+  for (size_t k = 0; k < columns.size(); ++k)
+    if (Status s = gather.assemble(i, {&into[k], 1}); !s.ok())
+      return gather.locate(s.with(fmt::format("field '{}'", columns[k].work.spec.name)), i,
+                           columns[k].c);
+  return {};
 }
 
 }  // namespace headrace

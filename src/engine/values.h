@@ -21,4 +21,17 @@ Status decode_values(const ValueWork& work, const Source& source, Gather& gather
                      size_t c, SampleContext& context, ColumnBuilder& column, size_t slot,
                      uint64_t& bytes);
 
+// Whether the value goes into its slot as the source assembles it.
+bool assembles_into_slot(const ValueWork& work, const Source& source);
+
+// Those of several columns of the i-th sample, all of which assembles_into_slot(), in one pass:
+// what two of them need is decoded once.
+struct AssembledColumn {
+  ValueWork work;
+  size_t c;  // of the gather's fields
+  ColumnBuilder* column;
+};
+Status assemble_values(std::span<const AssembledColumn> columns, Gather& gather, size_t i,
+                       size_t slot, uint64_t& bytes);
+
 }  // namespace headrace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/values.h"
+
 namespace headrace {
 namespace {
 
@@ -37,6 +39,15 @@ EngineWork::EngineWork(std::vector<SourceWork> s, std::vector<ColumnWork> c, Eng
     only_copies = only_copies && copies;
   }
   reads_late = reads_late && !is_far && !is_light;
+  for (const SourceWork& source : sources) {
+    std::vector<size_t>& together = assembled.emplace_back();
+    for (size_t i = 0; i < columns.size(); ++i)
+      if (!columns[i].is_key &&
+          assembles_into_slot({*source.decoders[i], columns[i].spec, source.fields[i]},
+                              *source.source))
+        together.push_back(i);
+    if (together.size() < 2) together.clear();
+  }
 }
 
 }  // namespace headrace

@@ -21,6 +21,8 @@ struct EngineWork {
   const std::vector<SourceWork> sources;
   const std::vector<ColumnWork> columns;
   const EngineOptions options;
+  // Of each source, the columns that it assembles right into their slots, where these are several.
+  std::vector<std::vector<size_t>> assembled;
   bool wants_key = false;
   bool hands_over = false;   // some column is a list of values as they are stored
   bool only_copies = false;  // all are, or keys and numbers
