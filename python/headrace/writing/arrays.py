@@ -304,6 +304,10 @@ class ArrayPacking:
             from ..arrays.zarr import zarr_attributes
 
             return zarr_attributes(path, group)
+        if self.cube.kind == "netcdf":
+            from ..arrays.netcdf import netcdf_attributes
+
+            return netcdf_attributes(path)
         return {}
 
     def _result(self, files: list[Written], total: int, kept: int, complete: bool) -> dict[str, Any]:
