@@ -125,7 +125,9 @@ class Description:
         if line is None or len(line.values) != total:
             if span is None:
                 return None
-            raise UsageError(f"sel: '{self.along}' has no coordinate by which {span!r} could be found; starts= takes positions")
+            raise UsageError(
+                f"sel: samples run along '{self.along}', which has no coordinate by which {span!r} could be found; starts= takes positions"
+            )
         breaks = None if gaps else line.breaks()
         inside = None if span is None else line.selected(span)
         if inside is None and (breaks is None or not breaks.any()):

@@ -53,9 +53,10 @@ def which_group(path: str, names: Iterable[str]) -> str:
     if all(t.lower() in SPLITS for t in tops):
         beside = f"; {path}#/ are the arrays beside them" if any("/" not in n for n in names) else ""
         return f"{path} has the splits {listed(tops)}: write {path}#{tops[0]}{beside}"
-    if len(tops) > 1 and all("/" in n for n in names):
+    groups = list(dict.fromkeys(n.rpartition("/")[0] for n in names))
+    if len(groups) > 1 and "" not in groups:
         return (
-            f"{path} has several groups: write {path}#GROUP with one of {listed(tops)}, or name arrays by their path: "
+            f"{path} has several groups: write {path}#GROUP with one of {listed(groups)}, or name arrays by their path: "
             f"hr.array({names[0]!r})"
         )
     return ""

@@ -97,7 +97,7 @@ def _channels(d: Description, names: Sequence[str], options: Mapping[str, Any], 
     all_stored = [d.cube.variable(n) for n in names]
     lead = min(all_stored, key=lambda s: len(s.dims))
     more = list(dict.fromkeys(dim for s in all_stored for dim in s.dims if dim not in lead.dims))
-    if not more:
+    if not more or d.along in more:  # of the latter the engine says what does not fit
         return [d.variable(n) for n in names], all_stored[0], options
     numbers, sel = [], dict(options.get("sel") or {})
     wanted = sel.pop(more[0], None)
