@@ -45,7 +45,7 @@ std::string type_words(std::string_view format) {
   if (format.starts_with("d:")) {
     std::string digits(format.substr(2));
     digits = digits.substr(0, digits.find(',', digits.find(',') + 1));  // without the bits
-    return fmt::format("a decimal({}); pandas and pyarrow cast it to float64", digits);
+    return fmt::format("a decimal({}) (pyarrow casts it to float64)", digits);
   }
   if (format.starts_with("ti")) return "an interval of time";
   if (format == "+r") return "run-end encoded";
