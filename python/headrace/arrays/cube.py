@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import Unsupported, UsageError
 from .alike import in_units_of_the_first, units_of
 from .calendars import times_of
-from .files import expanded, kind_of, read_arrays
+from .files import expanded, kind_of, named_arrays, read_arrays
 from .groups import which_group
 from .model import Stored, listed, unpacked_alike
 from .timeline import Timeline
@@ -21,13 +21,14 @@ from .volumes import read_cases
 class Cube:
     """The variables of one or several files that follow each other along one axis."""
 
+    files: Sequence[Mapping[str, Stored]]
     #: Axes of which only some indexes are there.
     cuts: Mapping[str, list[int]] = {}
 
     def __init__(self, urls: Sequence[str]) -> None:
         self.paths = expanded(urls)
         self.kind = kind_of(self.paths[0][0])
-        self.files = [{a.name: a for a in read_arrays(path, group)} for path, group in self.paths]
+        self.files = [named_arrays(path, group) for path, group in self.paths]
         self.where = self.paths[0][0]
 
     def variable(self, name: str) -> Stored:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _core
@@ -112,6 +112,15 @@ def expanded(urls: Sequence[str]) -> list[tuple[str, str]]:
     return out
 
 
+def named_arrays(path: str, group: str) -> Mapping[str, Stored]:
+    """What the metadata of one file or folder say, by the names of its arrays."""
+    if kind_of(path) == "hdf5" and os.path.exists(path):
+        from .hdf5 import hdf5_arrays
+
+        return hdf5_arrays(path, group)
+    return {a.name: a for a in read_arrays(path, group)}
+
+
 def read_arrays(path: str, group: str) -> list[Stored]:
     """What the metadata of one file or folder say."""
     kind = kind_of(path)
@@ -122,7 +131,7 @@ def read_arrays(path: str, group: str) -> list[Stored]:
     if kind == "hdf5":
         from .hdf5 import hdf5_arrays
 
-        return hdf5_arrays(path, group)
+        return list(hdf5_arrays(path, group).values())
     if kind == "netcdf":
         return netcdf_arrays(path, group)
     if kind == "npy":

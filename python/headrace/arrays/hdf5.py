@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from .h5py import Numbers, Values, bytes_of
 from .groups import in_group
 from .hdf5_chunks import find_chunks
 from .hdf5_types import Column, Types
-from .model import Stored, is_big, no_places, number_type, one_place, plain_attributes
+from .model import LazyArrays, Stored, is_big, no_places, number_type, one_place, plain_attributes
 
 _FILTERS = {1: "zlib", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32004: "lz4-hdf5", 32015: "zstd"}
 _OTHERS = {4: "szip", 5: "n-bit", 6: "scale-offset", 32008: "bitshuffle", 32013: "zfp", 32026: "Blosc2"}
@@ -35,8 +35,12 @@ def _h5py() -> Any:
     return h5py
 
 
-def hdf5_arrays(path: str, group: str) -> list[Stored]:
-    """The arrays of one group of the file."""
+#: Of more than so many, only those are looked at that somebody asks for.
+_FEW = 64
+
+
+def hdf5_arrays(path: str, group: str) -> Mapping[str, Stored]:
+    """The arrays of one group of the file, by their names."""
     return _opened(path, lambda h5py, file: _arrays(h5py, file, path, group))
 
 
@@ -51,7 +55,7 @@ def hdf5_groups(path: str, within: str) -> list[tuple[str, list[Stored]]]:
         for name, group in file[within or "/"].items():
             arrays = [d for d in group.values() if isinstance(d, h5py.Dataset)] if isinstance(group, h5py.Group) else []
             if arrays:
-                out.append((name, [a for d in arrays if not _is_bare_dimension(d) for a in about.arrays(d)]))
+                out.append((name, [a for d in arrays if not _is_bare_dimension(h5py, d.id) for a in about.arrays(d)]))
         if not out:
             raise UsageError(f"{path} has no groups of arrays in '{within or '/'}'")
         return out
@@ -72,24 +76,51 @@ def _opened(path: str, work: Callable[[Any, Any], Any]) -> Any:
         raise DataError(f"{path}: h5py: {' '.join(str(e).split())}") from None
 
 
-def _arrays(h5py: Any, file: Any, path: str, group: str) -> list[Stored]:
-    groups: dict[str, list[Any]] = {}
-    about = _File(h5py, file, path)
-
-    def note(name: str, thing: Any) -> None:
-        if isinstance(thing, h5py.Dataset):
-            groups.setdefault(name.rpartition("/")[0], []).append(thing)
-
-    file.visititems(note)
+def _arrays(h5py: Any, file: Any, path: str, group: str) -> Mapping[str, Stored]:
     wanted = group.strip("/")
     if wanted and isinstance(file.get(wanted), h5py.Dataset):  # one array of it
-        return about.arrays(file[wanted])
-    chosen = in_group(path, group, groups)
-    return [a for prefix, d in chosen if not _is_bare_dimension(d) for a in about.arrays(d, prefix)]
+        return {a.name: a for a in _File(h5py, file, path).arrays(file[wanted])}
+    groups: dict[str, list[str]] = {}
+
+    def note(name: bytes, info: Any) -> None:
+        if info.type == h5py.h5o.TYPE_DATASET:
+            place = name.decode("utf-8", "surrogateescape")
+            groups.setdefault(place.rpartition("/")[0], []).append(place)
+
+    h5py.h5o.visit(file.id, note, info=True)
+    places: dict[str, tuple[str, str]] = {}  # of the arrays: where in the file, and what comes before their names
+    several: list[Stored] = []
+    about = _File(h5py, file, path)
+    for prefix, place in in_group(path, group, groups):
+        dataset = h5py.h5o.open(file.id, place.encode("utf-8", "surrogateescape"))
+        if _is_bare_dimension(h5py, dataset):
+            continue
+        if dataset.get_type().get_class() == h5py.h5t.COMPOUND:
+            several += about.arrays(h5py.Dataset(dataset), prefix)
+        else:
+            places[prefix + _short(place)] = (place, prefix)
+
+    def make(h5py: Any, file: Any, names: Iterable[str]) -> dict[str, Stored]:
+        about = _File(h5py, file, path)
+        made = (about.arrays(file[place], prefix) for place, prefix in (places[n] for n in names))
+        return {a.name: a for arrays in made for a in arrays}
+
+    if len(places) <= _FEW:
+        return _in_order({**make(h5py, file, places), **{a.name: a for a in several}})
+    later = LazyArrays(places, lambda names: _opened(path, lambda h5py, file: make(h5py, file, names)))
+    later.add(several)
+    return later
 
 
-def _is_bare_dimension(dataset: Any) -> bool:
-    return bytes(np.bytes_(dataset.attrs.get("NAME", b""))).startswith(_NO_VARIABLE)
+def _in_order(arrays: dict[str, Stored]) -> dict[str, Stored]:
+    """By name, as libhdf5 visits them."""
+    return dict(sorted(arrays.items()))
+
+
+def _is_bare_dimension(h5py: Any, dataset: Any) -> bool:
+    if not h5py.h5a.exists(dataset, b"NAME"):
+        return False
+    return bytes(np.bytes_(h5py.Dataset(dataset).attrs.get("NAME", b""))).startswith(_NO_VARIABLE)
 
 
 def _short(name: str) -> str:

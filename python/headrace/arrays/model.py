@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -178,6 +178,47 @@ def _when_asked(name: str) -> Any:
 
 for _name in ("places", "files", "file_bytes"):
     setattr(Listed, _name, _when_asked(_name))
+
+
+class LazyArrays(Mapping[str, Stored]):
+    """Arrays by their names, of which those are looked at that somebody asks for. ``make`` gives some by their names."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[Sequence[str]], Mapping[str, Stored]]) -> None:
+        self._made: dict[str, Stored | None] = dict.fromkeys(names)
+        self._make = make
+
+    def add(self, arrays: Iterable[Stored]) -> None:
+        self._made.update((a.name, a) for a in arrays)
+
+    def __getitem__(self, name: str) -> Stored:
+        found = self._made[name]
+        if found is None:
+            self._made.update(self._make([name]))
+            found = self._made[name]
+        assert found is not None
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._made
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def _all(self) -> None:
+        left = [name for name, found in self._made.items() if found is None]
+        if left:
+            self._made.update(self._make(left))
+
+    def values(self) -> ValuesView[Stored]:
+        self._all()
+        return super().values()
+
+    def items(self) -> ItemsView[str, Stored]:
+        self._all()
+        return super().items()
 
 
 def one_layer(stored: Stored, axis: int, index: int) -> Stored:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +20,7 @@ from ..errors import Unsupported, UsageError
 from .alike import check_same_units
 from .calendars import times_of
 from .cube import Cube
-from .files import kind_of, read_arrays
+from .files import kind_of, named_arrays
 from .model import Stored, listed, number_type
 from .timeline import Timeline
 
@@ -227,7 +227,7 @@ class XarrayCube(Cube):
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.cuts = traced.cuts
-        self._read: dict[tuple[str, str], dict[str, Stored]] = {}
+        self._read: dict[tuple[str, str], Mapping[str, Stored]] = {}
         self._stored = {name: [self._array(name, dims, f) for f in files] for name, (dims, _, files) in traced.variables.items()}
         first = {name: stored[0] for name, stored in self._stored.items()}
         self.files = [first | {n: Stored(n, (), why=f"{why}; {_REMEDY}") for n, why in traced.refused.items()}]
@@ -238,7 +238,7 @@ class XarrayCube(Cube):
     def _array(self, name: str, dims: tuple[str, ...], backed: Backed) -> Stored:
         place = (backed.path, backed.group)
         if place not in self._read:
-            self._read[place] = {a.name: a for a in read_arrays(*place)}
+            self._read[place] = named_arrays(*place)
         arrays = self._read[place]
         stored = arrays.get(backed.name) or (next(iter(arrays.values())) if len(arrays) == 1 else None)
         if stored is None:
