@@ -145,12 +145,12 @@ def test_packed_and_missing_numbers_are_those_of_xarray(tmp_path, kind):
             assert np.isnan(x[name].values).any() == (name != "plain")
 
 
-def test_texts_are_left_out_by_name(tmp_path, capfd):
+def test_several_texts_a_sample_are_left_out_by_name(tmp_path, capfd):
     path = tmp_path / "a.nc"
-    write(path, "NETCDF3_CLASSIC", {"v": ("i4", ("time", "x")), "names": ("S1", ("time", "y"))})
+    write(path, "NETCDF3_CLASSIC", {"v": ("i4", ("time", "x")), "names": ("S1", ("time", "y", "x"))})
     assert [n for n, _ in hr.open(path).schema] == ["v"]
-    assert "'names' (it holds texts (char))" in capfd.readouterr().err
-    with pytest.raises(hr.Unsupported, match="'names' cannot be read: it holds texts"):
+    assert "'names' (it holds several texts (char) a sample)" in capfd.readouterr().err
+    with pytest.raises(hr.Unsupported, match="'names' cannot be read: it holds several texts"):
         hr.open(path, {"x": hr.array("names")})
 
 
@@ -284,25 +284,81 @@ def test_large_numbers_cost_nothing(tmp_path, where, what, words):
 
 
 @pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
-def test_several_missing_values_are_refused_and_not_taken_for_numbers(tmp_path, kind):
-    """netCDF4 and xarray mask both."""
+def test_several_missing_values_are_all_missing(tmp_path, kind):
+    """As for netCDF4 and xarray."""
     with netcdf.Dataset(tmp_path / "a.nc", "w", format=kind) as f:
         f.createDimension("time", 4)
         for name, dtype, fill, missing in (
             ("two", "i2", -1, np.int16(-2)),
+            ("three", "i4", -1, np.array([-2, 4], "i4")),
             ("one", "i2", -1, np.int16(-1)),
             ("nan", "f4", np.nan, np.float32(4)),
+            ("real", "f8", -1.0, np.float64(4)),
             ("wide", "f4", np.float32(1e20), np.float64(1e20)),
         ):
             v = f.createVariable(name, dtype, ("time",), fill_value=fill)
             v.missing_value, v.scale_factor = missing, 0.5
             v.set_auto_maskandscale(False)
             v[:] = np.array([1, 1e20 if dtype == "f4" else -1, 4, 4 if dtype == "f4" else -2], dtype)
-    with pytest.raises(hr.Unsupported, match=r"'two' cannot be read: it has several missing values \(-1, -2\)"):
-        hr.open(tmp_path / "a.nc", {"x": hr.array("two")})
     ds = hr.open(tmp_path / "a.nc")
-    assert "several missing values" in ds.notices[0]
-    got = {name: [float(s[name]) for s in ds] for name in ("one", "nan", "wide")}
-    np.testing.assert_array_equal(got["one"], [0.5, np.nan, 2, -1])
-    np.testing.assert_array_equal(got["nan"], np.float32([0.5, 5e19, np.nan, np.nan]))
-    np.testing.assert_array_equal(got["wide"], [0.5, np.nan, 2, 2])
+    with pytest.importorskip("xarray").open_dataset(tmp_path / "a.nc") as x:
+        for name in ("two", "three", "one", "nan", "real", "wide"):
+            np.testing.assert_array_equal(np.array([float(s[name]) for s in ds]), x[name].values.astype("f8"), err_msg=name)
+        assert np.isnan(x["three"].values).sum() == 3
+
+
+# -- attributes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_attributes_are_read(tmp_path, kind):
+    """_Unsigned above all: bytes of 255 are no -1."""
+    xr = pytest.importorskip("xarray")
+    path = tmp_path / "a.nc"
+    with netcdf.Dataset(path, "w", format=kind) as f:
+        f.title, f.institution = "Überschrift", "ETH\0\0"
+        f.createDimension("time", 4)
+        time = f.createVariable("time", "i4", ("time",))
+        time.units, time.calendar = "hours since 1999-12-31 12:00", "noleap"
+        time[:] = [0, 6, 12, 18]
+        for name, dtype, options in (
+            ("u", "i1", {"_Unsigned": "true"}),
+            ("scaled", "i2", {"_Unsigned": "true", "scale_factor": np.float32(0.01), "add_offset": np.float32(44.64)}),
+            ("filled", "i1", {"_Unsigned": "true", "scale_factor": 2.0}),
+        ):
+            v = f.createVariable(name, dtype, ("time",), fill_value=-1 if name == "filled" else None)
+            v.set_auto_maskandscale(False)
+            v.setncatts({**options, "units": "K", "long_name": f"{name} of a test"})
+            v[:] = np.array([-1, 0, 100, -128], dtype)
+    ds = hr.open(path)
+    with xr.open_dataset(path) as x:
+        for name in ("u", "scaled", "filled"):
+            np.testing.assert_allclose([float(s[name]) for s in ds], x[name].values.astype("f8"), rtol=1e-6, err_msg=name)
+        assert [int(s["u"]) for s in ds] == [255, 0, 100, 128]
+        shown = hr.to_xarray(ds)
+        assert shown["u"].attrs["long_name"] == "u of a test"
+        assert shown["u"].attrs["units"] == "K"
+        assert [str(t) for t in shown["time"].values] == [str(t) for t in x["time"].values]
+        for to, name in (("zarr", "p.zarr"), ("hdf5", "p.h5")):
+            hr.pack(path, tmp_path / name, to=to)
+            with xr.open_dataset(tmp_path / name, engine="zarr" if to == "zarr" else "netcdf4") as packed:
+                for v in ("u", "scaled", "filled"):
+                    np.testing.assert_allclose(packed[v], x[v], rtol=1e-6)
+                    assert packed[v].attrs["long_name"] == f"{v} of a test"
+                assert packed.attrs["title"] == "Überschrift"
+                assert list(map(str, packed["time"].values)) == list(map(str, x["time"].values))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_are_those_of_netcdf4(tmp_path, kind):
+    path = tmp_path / "a.nc"
+    names = ["Zürich", "Bern", "", "La Chaux-de-Fonds", "x"]
+    with netcdf.Dataset(path, "w", format=kind) as f:
+        f.createDimension("station", 5)
+        f.createDimension("letters", 20)
+        f.createVariable("n", "i4", ("station",))[:] = np.arange(5)
+        raw = np.array([n.encode().ljust(20, b"\0") for n in names], "S20")
+        f.createVariable("name", "S1", ("station", "letters"))[:] = raw.view("S1").reshape(5, 20)
+    ds = hr.open(path)
+    assert [s["name"] for s in ds] == names
+    assert [s["n"] for s in ds] == list(range(5))

@@ -146,7 +146,7 @@ def test_structs_become_fields_with_dots_and_what_no_field_holds_is_said(tmp_pat
     table = pa.table(
         {
             "meta": pa.array([{"n": 1, "who": {"name": "a"}}, None, {"n": None, "who": None}, {"n": 4, "who": {"name": None}}]),
-            "ragged": pa.array([[[1], [2, 3]]] * 4),
+            "deep": pa.array([[[[1]], [[2, 3], []]]] * 4),
             "map": pa.array([[("k", 1)]] * 4, pa.map_(pa.string(), pa.int32())),
             "money": pa.array([1, 2, 3, 4], pa.decimal128(10, 2)),
             "nothing": pa.nulls(4),
@@ -159,7 +159,7 @@ def test_structs_become_fields_with_dots_and_what_no_field_holds_is_said(tmp_pat
     want = [{"meta.n": 1, "meta.who.name": "a", "last": 1}, {"last": 2}, {"last": 3}, {"meta.n": 4, "last": 4}]
     assert [dict(s) for s in ds] == want
     said = capfd.readouterr().err
-    assert "column 'ragged' is a list of lists" in said and "column 'map' is a map" in said
+    assert "column 'deep' is lists within lists within lists" in said and "column 'map' is a map" in said
     assert "and 2 more like these" in said
 
 

@@ -461,7 +461,7 @@ def _window_options(options: dict[str, Any]) -> dict[str, Any]:
     from .checks import whole
 
     out: dict[str, Any] = {k: v for k, v in options.items() if v is not None and v is not False}
-    for name, least in (("window", 1), ("stride", 1), ("horizon", 1)):
+    for name, least in (("window", 1), ("stride", 1), ("horizon", 1), ("dilation", 1)):
         if name in out:
             out[name] = whole(out[name], name, least, 1 << 40)
     if "along" in out and not isinstance(out["along"], str):
@@ -501,6 +501,8 @@ def array(
     window: int | None = None,
     stride: int | None = None,
     horizon: int | None = None,
+    dilation: int | None = None,
+    gaps: bool = False,
     patch: int | Sequence[int] | None = None,
     tiled: bool = False,
     periodic: str | Sequence[str] | None = None,
@@ -523,11 +525,13 @@ def array(
 
     Of files of arrays (HDF5, NetCDF-4, Zarr, npy; docs/arrays.md), a sample is a position ``along`` an axis, the first
     unless given. ``window``: so many steps from there on; without it one, and no axis for it. ``horizon``: so many
-    steps after them, as ``NAME_target``. ``stride``: from one sample's position to the next one's. ``patch``: so much of
+    steps after them, as ``NAME_target``. ``stride``: from one sample's position to the next one's. ``dilation``: from one
+    step of a window to the next. Windows do not go over a gap in the axis's times unless ``gaps=True``. ``patch``: so much of
     the last axes, from a place that is drawn; ``tiled``: side by side, each a sample. ``periodic``: the axes over whose
-    end a patch may go. ``sel``: ``{"level": [500, 850]}``, values of the coordinate, or indexes where there is none.
-    Several names: stacked on a new first axis. ``starts``: the samples, as a table: positions, or rows of a position and
-    the corner of the patch.
+    end a patch may go. ``sel``: ``{"level": [500, 850]}``, values of the coordinate, or indexes where there is none;
+    ``{"time": ("1990", "2000")}``, dates, both ends included. Several names: stacked on a new first axis; where some have a
+    level axis and others not, each level is one. ``starts``: the samples, as a table: positions, or rows of a position
+    and the corner of the patch.
 
     ``along="file"``: each file is one sample (npy, npz, HDF5, NetCDF, Zarr; ``case_0_x.npy`` and ``case_0_y.npy`` are ``x`` and
     ``y`` of one); ``along="group"``: each group of an HDF5 file. Extents may differ where ``patch`` cuts. ``foreground`` and
@@ -540,6 +544,7 @@ def array(
     out.variables = list(names)
     out.windows = _window_options(
         {"along": along, "window": window, "stride": stride, "horizon": horizon, "patch": patch, "tiled": tiled}
+        | {"dilation": dilation, "gaps": gaps or None}
         | {"periodic": periodic, "sel": sel, "starts": starts, "foreground": foreground, "share": share}
     )
     return out

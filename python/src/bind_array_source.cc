@@ -94,6 +94,12 @@ std::shared_ptr<Array> array_of(nb::handle d) {
   out->scale = get<double>(d, "scale");
   out->offset = get<double>(d, "offset");
   out->missing = get<std::optional<double>>(d, "missing");
+  if (has(d, "also_missing")) out->also_missing = get<std::vector<double>>(d, "also_missing");
+  if (has(d, "layer")) {
+    const auto [axis, extent, index] =
+        nb::cast<std::tuple<size_t, int64_t, int64_t>>(d["layer"]);
+    out->layer = {axis, extent, index};
+  }
   if (has(d, "record")) out->record = record_of(d["record"]);
   if (has(d, "crc")) {
     const auto [before, all] = nb::cast<std::pair<uint32_t, uint32_t>>(d["crc"]);
@@ -163,6 +169,7 @@ ArrayField field_of(nb::handle d) {
   out.variables = get<std::vector<uint32_t>>(d, "variables");
   out.from = get<int64_t>(d, "from");
   out.count = get<int64_t>(d, "count");
+  if (has(d, "step")) out.step = get<int64_t>(d, "step");
   if (has(d, "kind")) {
     const auto kind = get<std::string>(d, "kind");
     out.kind = kind == "text" ? Kind::kText : kind == "bytes" ? Kind::kBytes : Kind::kArray;
@@ -372,7 +379,18 @@ nb::dict npy_member(const std::string& path, nb::bytes head, uint64_t total) {
 }
 
 // The variables of a classic NetCDF file and where they lie.
-nb::list netcdf_file(const std::string& path) {
+// (type, bytes as they lie in the file) of each; the type of texts is "".
+nb::dict netcdf_attributes(const std::vector<NetcdfAttribute>& attributes) {
+  nb::dict out;
+  for (const NetcdfAttribute& a : attributes) {
+    const auto text = as_text(a.values);
+    out[to_str(a.name)] = nb::make_tuple(a.dtype ? to_str(dtype_name(*a.dtype)) : to_str(""),
+                                         nb::bytes(text.data(), text.size()));
+  }
+  return out;
+}
+
+nb::tuple netcdf_file(const std::string& path) {
   const OpenedUrl at = unwrap(open_store(path));
   const NetcdfFile file = unwrap(read_netcdf_classic(*at.store, at.path));
   nb::list dimensions;
@@ -386,16 +404,14 @@ nb::list netcdf_file(const std::string& path) {
     d["dims"] = dims;
     d["shape"] = nb::cast(v.shape);
     d["dtype"] = v.dtype ? to_str(dtype_name(*v.dtype)) : to_str("");
-    nb::dict numbers;
-    for (const auto& [name, value] : v.numbers) numbers[to_str(name)] = value;
-    d["attributes"] = numbers;
+    d["attributes"] = netcdf_attributes(v.attributes);
     d["has_records"] = v.has_records;
     d["begin"] = v.begin;
     d["bytes"] = v.bytes;
     d["stride"] = v.stride;
     out.append(d);
   }
-  return out;
+  return nb::make_tuple(out, netcdf_attributes(file.attributes));
 }
 
 }  // namespace

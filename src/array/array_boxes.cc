@@ -41,8 +41,16 @@ Runs runs_of_list(const std::vector<int64_t>& indexes) {
 }
 
 // Steps along the axis, which may lie in several files.
-Runs runs_along(const Variable& variable, int64_t begin, int64_t count) {
+Runs runs_along(const Variable& variable, int64_t begin, int64_t count, int64_t step) {
   Runs runs;
+  if (step > 1) {
+    for (int64_t i = 0; i < count; ++i)
+      for (Run run : runs_along(variable, begin + i * step, 1, 1)) {
+        run.to = i;
+        runs.push_back(run);
+      }
+    return runs;
+  }
   int64_t first = 0;
   for (size_t s = 0; s < variable.segments.size(); ++s) {
     const int64_t extent = variable.segments[s]->shape[*variable.along];
@@ -60,9 +68,14 @@ Runs runs_of_axis(const AxisChoice& choice, int64_t begin, int64_t extent) {
   return runs_of_range(0, extent, extent, false);
 }
 
-// Bytes between neighbours of a chunk on each axis.
-Extents chunk_strides(const Array& array) {
+// Bytes between neighbours of a chunk on each axis that the file has.
+Extents stored_strides(const Array& array) {
   const size_t item = size_of(array.dtype);
+  if (array.layer.extent > 0) {
+    Extents chunk = array.chunk;
+    chunk.insert(chunk.begin() + static_cast<std::ptrdiff_t>(array.layer.axis), array.layer.extent);
+    return dense_strides(chunk, item, array.fortran);
+  }
   if (array.record.bytes == 0) return dense_strides(array.chunk, item, array.fortran);
   const size_t outer = array.chunk.size() - array.record.axes;
   Extents strides = dense_strides(std::span(array.chunk).first(outer), array.record.bytes);
@@ -71,12 +84,22 @@ Extents chunk_strides(const Array& array) {
   return strides;
 }
 
+// Where the first element that is shown lies in an opened chunk.
+uint64_t first_in_chunk(const Array& array) {
+  if (array.layer.extent == 0) return array.record.offset;
+  return static_cast<uint64_t>(array.layer.index * stored_strides(array)[array.layer.axis]);
+}
+
 // Visits the boxes of one region of one array.
 class RegionVisitor {
  public:
   RegionVisitor(const Array& array, size_t variable,
                 const std::function<void(const ArrayBox&)>& visit)
-      : array_(array), item_(size_of(array.dtype)), strides_(chunk_strides(array)), visit_(visit) {
+      : array_(array),
+        item_(size_of(array.dtype)),
+        strides_(chunk_strides(array)),
+        first_(first_in_chunk(array)),
+        visit_(visit) {
     box_.array = &array;
     box_.variable = variable;
   }
@@ -104,7 +127,7 @@ class RegionVisitor {
 
  private:
   uint64_t byte_at(const Extents& inside) const {
-    auto at = static_cast<int64_t>(array_.record.offset);
+    auto at = static_cast<int64_t>(first_);
     for (size_t a = 0; a < inside.size(); ++a) at += inside[a] * strides_[a];
     return static_cast<uint64_t>(at);
   }
@@ -129,8 +152,12 @@ class RegionVisitor {
     const size_t axes = box_.size.size();
     const bool dense = span <= 2 * wanted || (array_.record.bytes > 0 && span <= kRecordsBytes);
     if (dense || depth == axes) {
-      box_.offset = box_.place->offset + byte_at(inside);
-      box_.stored = span;
+      const uint64_t first = byte_at(inside);
+      const uint64_t there = box_.place->stored;
+      // Of a chunk that is stored short no more is read: what follows it is another's.
+      const bool is_short = there != kWholeFile && (first > there || span > there - first);
+      box_.offset = box_.place->offset + (is_short ? std::min(first, there) : first);
+      box_.stored = is_short ? there - std::min(first, there) : span;
       box_.first_byte = 0;
       box_.span_bytes = span;
       visit_(box_);
@@ -155,6 +182,7 @@ class RegionVisitor {
   const Array& array_;
   const size_t item_;
   const Extents strides_;
+  const uint64_t first_;
   const std::function<void(const ArrayBox&)>& visit_;
   ArrayBox box_;
 };
@@ -185,9 +213,17 @@ void visit_runs(const Variable& variable, const std::vector<Runs>& runs, size_t 
 
 }  // namespace
 
+Extents chunk_strides(const Array& array) {
+  Extents strides = stored_strides(array);
+  if (array.layer.extent > 0)
+    strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(array.layer.axis));
+  return strides;
+}
+
 uint64_t chunk_bytes(const Array& array) {
   if (array.record.bytes == 0)
-    return static_cast<uint64_t>(elements_in(array.chunk)) * size_of(array.dtype);
+    return static_cast<uint64_t>(elements_in(array.chunk)) *
+           static_cast<uint64_t>(std::max<int64_t>(1, array.layer.extent)) * size_of(array.dtype);
   const auto records = std::span(array.chunk).first(array.chunk.size() - array.record.axes);
   return static_cast<uint64_t>(elements_in(records)) * array.record.bytes;
 }
@@ -207,7 +243,7 @@ void visit_region(const Variable& variable, const Region& region,
   std::vector<Runs> runs;
   for (size_t a = 0; a < region.size.size(); ++a)
     runs.push_back(variable.along && a == *variable.along
-                       ? runs_along(variable, region.begin[a], region.size[a])
+                       ? runs_along(variable, region.begin[a], region.size[a], 1)
                        : Runs{{0, region.begin[a], region.size[a], 0}});
   visit_runs(variable, runs, 0, 0, visit);
 }
@@ -224,7 +260,8 @@ void visit_boxes(const ArrayDescription& d, const ArrayField& field, const Spot&
     for (size_t a = 0; a < like.shape.size(); ++a)
       runs.push_back(
           variable.along && a == *variable.along
-              ? runs_along(variable, spot.position + field.from, std::max<int64_t>(1, field.count))
+              ? runs_along(variable, spot.position + field.from, std::max<int64_t>(1, field.count),
+                           field.step)
               : runs_of_axis(field.axes[a], begins[a], like.shape[a]));
     visit_runs(variable, runs, v, only, visit);
   }

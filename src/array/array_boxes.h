@@ -29,6 +29,8 @@ struct ArrayBox {
 
 // Of a chunk, opened.
 uint64_t chunk_bytes(const Array& array);
+// Bytes between neighbours of it on each axis of the array.
+Extents chunk_strides(const Array& array);
 Status check_array(const Array& array);
 // The file that the array, or some of it, lies in; `otherwise` where nothing of it is stored.
 std::string file_of(const ArrayDescription& d, const Array& array, std::string otherwise);

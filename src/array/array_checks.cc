@@ -16,6 +16,7 @@ namespace headrace {
 namespace {
 
 constexpr uint64_t kMostElements = uint64_t{1} << 47;
+constexpr int64_t kMostSteps = int64_t{1} << 31;  // the product of two fits
 
 const Array& first_array(const ArrayDescription& d, const ArrayField& field) {
   return *d.variables[field.variables[0]].segments[0];
@@ -71,6 +72,17 @@ bool fits_records(const Array& array) {
     if (!multiply(is_inner ? inner : all, array.chunk[a])) return false;
   }
   return inner <= record.bytes - record.offset;
+}
+
+// Chunks have the axis of which one index is shown.
+bool fits_layer(const Array& array) {
+  const ChunkLayer& layer = array.layer;
+  if (layer.extent == 0) return true;
+  uint64_t all = size_of(array.dtype);
+  for (const int64_t extent : array.chunk)
+    if (!multiply(all, extent)) return false;
+  return array.record.bytes == 0 && layer.axis <= array.chunk.size() && layer.index >= 0 &&
+         layer.index < layer.extent && multiply(all, layer.extent);
 }
 
 Status check_values(const Array& array) {
@@ -145,6 +157,7 @@ Status check_array(const Array& array) {
     chunks *= static_cast<uint64_t>((array.shape[a] + array.chunk[a] - 1) / array.chunk[a]);
   }
   if (!fits_records(array)) return wrong("its elements do not fit into their records");
+  if (!fits_layer(array)) return internal("a layer that its chunks do not have");
   if (!array.literal.empty() && (chunks != 1 || array.literal.size() < chunk_bytes(array)))
     return wrong("less is stored than that");
   if (array.places.size() != chunks) return internal("places do not fit the grid of chunks");
@@ -234,6 +247,8 @@ Status check_field(const ArrayDescription& d, const ArrayField& field) {
     return unsupported(fmt::format("'{}' holds several texts of fixed length a sample", lead.name));
   if (field.axes.size() != like.shape.size()) return internal("a choice for every axis is wanted");
   if (field.count < 0) return invalid(fmt::format("a window of {} steps", field.count));
+  if (field.step < 1 || field.step > kMostSteps || field.count > kMostSteps)
+    return invalid(fmt::format("a window of {} steps, each {} from the next", field.count, field.step));
   for (size_t a = 0; a < field.axes.size(); ++a)
     if (!(lead.along && a == *lead.along)) HEADRACE_TRY(check_axis(lead, like, field.axes[a], a));
   return {};
@@ -253,7 +268,7 @@ Status check_positions(const ArrayDescription& d) {
       const Variable& variable = d.variables[v];
       if (!variable.along) continue;
       const int64_t total = total_along(variable);
-      const int64_t end = last + field.from + std::max<int64_t>(1, field.count);
+      const int64_t end = last + field.from + (std::max<int64_t>(1, field.count) - 1) * field.step + 1;
       if (first + field.from < 0 || end > total)
         return invalid(fmt::format(
             "field '{}': a sample wants the steps {} to {} of '{}', which has {} along its axis",
@@ -297,6 +312,7 @@ void add_packing(Hasher& hasher, const Array& array) {
   hasher.add(uint64_t{array.packed}).add(uint64_t{array.missing.has_value()});
   for (const double number : {array.scale, array.offset, array.missing.value_or(0)})
     hasher.add(std::bit_cast<uint64_t>(number));
+  for (const double number : array.also_missing) hasher.add(std::bit_cast<uint64_t>(number));
 }
 
 }  // namespace
@@ -318,11 +334,13 @@ Hash128 fingerprint_of(const ArrayDescription& d, const std::vector<uint64_t>& f
       add_packing(hasher, *array);
       if (array->values) hasher.add(array->values->total_bytes);
       if (array->record.bytes) hasher.add(array->record.bytes).add(array->record.offset);
+      if (array->layer.extent) hasher.add(static_cast<uint64_t>(array->layer.index));
     }
   }
   for (const ArrayField& field : d.fields) {
     hasher.add(field.name).add(static_cast<uint64_t>(field.from));
     hasher.add(static_cast<uint64_t>(field.count));
+    if (field.step != 1) hasher.add(static_cast<uint64_t>(field.step));
     numbers(std::vector<int64_t>(field.variables.begin(), field.variables.end()));
     for (const AxisChoice& choice : field.axes) {
       numbers(choice.indexes);

@@ -262,7 +262,7 @@ class ArraySource final : public Source {
     if (d_.samples.cases)
       visit({&array_at(d_, field.variables[v], at), 0, static_cast<size_t>(elements_in(shape))});
     else
-      visit_stretches(d_.variables[field.variables[v]], at + field.from, shape, visit);
+      visit_stretches(d_.variables[field.variables[v]], at + field.from, field.step, shape, visit);
   }
 
   // A stored member that was read as a whole.

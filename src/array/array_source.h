@@ -42,6 +42,14 @@ struct RecordPlace {
   uint32_t axes = 0;    // the last axes, which lie within a record
 };
 
+// One index of an axis that the array does not show: a level of a cube, beside arrays that have none.
+// Chunks are those of the file and have the axis; `shape`, `chunk` and `places` leave it out.
+struct ChunkLayer {
+  size_t axis = 0;     // where it lies among the axes of a chunk
+  int64_t extent = 0;  // of a chunk along it; 0: there is none, chunks are as they are shown
+  int64_t index = 0;   // within the chunk
+};
+
 // The CRC-32 of a member of a zip, of which the only chunk is the end, or all of it once opened.
 struct MemberSum {
   uint32_t before = 0;  // of the member's bytes that come before the chunk
@@ -68,7 +76,9 @@ struct Array {
   double scale = 1;
   double offset = -0.0;  // adds nothing, not even to -0
   std::optional<double> missing;
+  std::vector<double> also_missing;  // where there are several
   RecordPlace record;
+  ChunkLayer layer;
   std::optional<MemberSum> sum;    // verified where all of the chunk is read
   std::vector<std::byte> literal;  // not empty: the only chunk, and no place is looked at
   TextEnd text_end = TextEnd::kNone;
@@ -96,6 +106,7 @@ struct ArrayField {
   std::vector<uint32_t> variables;  // several: stacked on a new first axis
   int64_t from = 0;                 // relative to the sample's position
   int64_t count = 0;                // steps; 0: one, and the axis is left out
+  int64_t step = 1;                 // from one of them to the next
   std::vector<AxisChoice> axes;     // one for every axis of the variables; the positions' unused
   Kind kind = Kind::kArray;         // kBytes or kText: of values of variable length, and texts
 };

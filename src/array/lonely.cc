@@ -27,7 +27,7 @@ Use use_of(const ArrayDescription& d, const ArrayField& field, const Variable& v
     const AxisChoice& choice = field.axes[a];
     box[a] = array.chunk[a];
     if (variable.along && a == *variable.along && !d.samples.cases) {
-      const int64_t reach = std::max<int64_t>(1, field.count);
+      const int64_t reach = (std::max<int64_t>(1, field.count) - 1) * field.step + 1;
       box[a] = std::min(reach, array.chunk[a]);
       use.samples *=
           (chunk + static_cast<double>(reach) - 1) / static_cast<double>(d.samples.stride);
@@ -39,7 +39,7 @@ Use use_of(const ArrayDescription& d, const ArrayField& field, const Variable& v
   if (!variable.along && !d.samples.cases) use.samples *= 1e9;  // every sample wants it
   use.samples *= static_cast<double>(tiles);
   const size_t item = size_of(array.dtype);
-  const Extents strides = dense_strides(array.chunk, item, array.fortran);
+  const Extents strides = chunk_strides(array);
   auto span = static_cast<double>(item);
   for (size_t a = 0; a < rank; ++a) span += static_cast<double>((box[a] - 1) * strides[a]);
   use.part = std::min(1.0, span / static_cast<double>(std::max<uint64_t>(1, chunk_bytes(array))));

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "base/utf8.h"
 
@@ -70,26 +69,6 @@ uint64_t load_be(Bytes at, size_t bytes) {
   return value;
 }
 
-double number_at(Bytes at, DType dtype) {
-  const uint64_t raw = load_be(at, size_of(dtype));
-  switch (dtype) {
-    case DType::kI8:
-      return static_cast<int8_t>(raw);
-    case DType::kI16:
-      return static_cast<int16_t>(raw);
-    case DType::kI32:
-      return static_cast<int32_t>(raw);
-    case DType::kI64:
-      return static_cast<double>(static_cast<int64_t>(raw));
-    case DType::kF32:
-      return std::bit_cast<float>(static_cast<uint32_t>(raw));
-    case DType::kF64:
-      return std::bit_cast<double>(raw);
-    default:
-      return static_cast<double>(raw);
-  }
-}
-
 uint64_t filled_up(uint64_t bytes) {
   return (bytes + 3) / 4 * 4;
 }
@@ -151,8 +130,7 @@ class Parser {
   Result<NetcdfFile> run() {
     read_start();
     read_dimensions();
-    std::map<std::string, double> of_the_file;
-    read_attributes(of_the_file);
+    read_attributes(file_.attributes);
     read_variables();
     HEADRACE_TRY(in_.status());
     HEADRACE_TRY(place_variables());
@@ -229,7 +207,7 @@ class Parser {
     return in_.ok() ? known : std::nullopt;
   }
 
-  void read_attributes(std::map<std::string, double>& numbers) {
+  void read_attributes(std::vector<NetcdfAttribute>& out) {
     const uint64_t n = list_of(kAttributes, "attributes");
     for (uint64_t i = 0; i < n && in_.ok(); ++i) {
       std::string called = name("the name of an attribute");
@@ -241,8 +219,8 @@ class Parser {
         return in_.damaged(fmt::format("an attribute of {} values", items), at);
       const Bytes values = in_.take(items * of->bytes, "an attribute's values");
       in_.take(filled_up(values.size()) - values.size(), "an attribute's values");
-      if (in_.ok() && items == 1 && of->dtype)
-        numbers.emplace(std::move(called), number_at(values, *of->dtype));
+      if (in_.ok())
+        out.push_back({std::move(called), of->dtype, {values.begin(), values.end()}});
     }
   }
 
@@ -254,7 +232,7 @@ class Parser {
   void read_variable() {
     NetcdfVariable out{.name = name("the name of a variable")};
     read_axes(out);
-    read_attributes(out.numbers);
+    read_attributes(out.attributes);
     const std::optional<Type> of = type("the type of a variable");
     // Of no use: with more than 2^32 bytes it does not hold the size, and writers disagree on it.
     count("the size of a variable");

@@ -18,7 +18,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,13 +28,19 @@
 
 namespace headrace {
 
+struct NetcdfAttribute {
+  std::string name;
+  std::optional<DType> dtype;     // nothing for texts
+  std::vector<std::byte> values;  // as they lie in the file: big-endian
+};
+
 struct NetcdfVariable {
   std::string name;
   std::vector<size_t> dims;  // numbers of NetcdfFile::dimensions
   std::vector<int64_t> shape;
-  std::optional<DType> dtype;             // nothing for texts
-  std::map<std::string, double> numbers;  // attributes that are one number
-  bool has_records = false;               // its first axis is the record dimension
+  std::optional<DType> dtype;  // nothing for texts
+  std::vector<NetcdfAttribute> attributes;
+  bool has_records = false;  // its first axis is the record dimension
   uint64_t begin = 0;
   uint64_t bytes = 0;   // from there on: of all of it, or of one record
   uint64_t stride = 0;  // from one record to the next; 0 without records
@@ -44,6 +49,7 @@ struct NetcdfVariable {
 struct NetcdfFile {
   int version = 1;  // 1, 2 or 5
   std::vector<std::string> dimensions;
+  std::vector<NetcdfAttribute> attributes;
   std::vector<NetcdfVariable> variables;
 };
 

@@ -54,11 +54,14 @@ ByteList two_record_variables(int version, uint64_t records, size_t bytes) {
   w.count(2);
   w.count(0);
   w.count(1);
-  w.list(0x0c, 1);
+  w.list(0x0c, 2);
   w.name("add_offset");
   w.word(3);
   w.count(1);
   w.word(0xfffe0000);  // -2, filled up
+  w.name("units");
+  w.word(2);
+  w.name("m s-1");  // a count and the text, filled up
   w.word(3);
   w.count(8);
   w.begin(512);
@@ -89,7 +92,13 @@ TEST(netcdf_classic, records_of_several_variables_lie_one_after_the_other) {
     EXPECT_EQ(t.begin, 512u);
     EXPECT_EQ(t.bytes, 6u);
     EXPECT_EQ(t.stride, 12u);
-    EXPECT_EQ(t.numbers.at("add_offset"), -2.0);
+    ASSERT_EQ(t.attributes.size(), 2u);
+    EXPECT_EQ(t.attributes[0].name, "add_offset");
+    EXPECT_EQ(t.attributes[0].dtype, DType::kI16);
+    EXPECT_EQ(as_text(t.attributes[0].values), "\xff\xfe");
+    EXPECT_EQ(t.attributes[1].name, "units");
+    EXPECT_FALSE(t.attributes[1].dtype);
+    EXPECT_EQ(as_text(t.attributes[1].values), "m s-1");
     EXPECT_EQ(file.value().variables[1].stride, 12u);
   }
 }

@@ -14,11 +14,17 @@ bool same_number(double a, double b) {
   return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
 }
 
+// How many of `steps` positions, `begin`, `begin + step`, …, lie before `end`.
+int64_t steps_before(int64_t begin, int64_t step, int64_t steps, int64_t end) {
+  return end <= begin ? 0 : std::min(steps, (end - begin + step - 1) / step);
+}
+
 bool same_packing(const Array& a, const Array& b) {
   if (a.packed != b.packed) return false;
   if (!a.packed) return true;
   const bool same_missing = a.missing.has_value() == b.missing.has_value() &&
-                            (!a.missing || same_number(*a.missing, *b.missing));
+                            (!a.missing || same_number(*a.missing, *b.missing)) &&
+                            a.also_missing == b.also_missing;
   return same_missing && same_number(a.scale, b.scale) && same_number(a.offset, b.offset);
 }
 
@@ -48,7 +54,7 @@ bool is_packed_alike(const Variable& variable) {
       [&variable](const auto& array) { return same_packing(*array, *variable.segments[0]); });
 }
 
-void visit_stretches(const Variable& variable, int64_t begin, const Extents& shape,
+void visit_stretches(const Variable& variable, int64_t begin, int64_t step, const Extents& shape,
                      const std::function<void(const Stretch&)>& visit) {
   const auto total = static_cast<size_t>(elements_in(shape));
   if (!variable.along || variable.segments.size() == 1)
@@ -60,9 +66,9 @@ void visit_stretches(const Variable& variable, int64_t begin, const Extents& sha
   const size_t outer = total == 0 ? 0 : total / (static_cast<size_t>(steps) * inner);
   int64_t first = 0;  // of the segment, along the axis
   for (const auto& segment : variable.segments) {
-    const int64_t from = std::max(begin, first) - begin;
-    const int64_t to = std::min(begin + steps, first + segment->shape[axis]) - begin;
+    const int64_t from = steps_before(begin, step, steps, first);
     first += segment->shape[axis];
+    const int64_t to = steps_before(begin, step, steps, first);
     if (from >= to) continue;
     if (to - from == steps) return visit({segment.get(), 0, total});
     for (size_t o = 0; o < outer; ++o)

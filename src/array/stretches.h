@@ -27,8 +27,9 @@ struct Stretch {
   size_t count = 0;
 };
 
-// Of a region of `shape` that begins at `begin` along the axis of the variable's segments.
-void visit_stretches(const Variable& variable, int64_t begin, const Extents& shape,
+// Of a region of `shape` that begins at `begin` along the axis of the variable's segments and takes
+// every `step`-th position of it.
+void visit_stretches(const Variable& variable, int64_t begin, int64_t step, const Extents& shape,
                      const std::function<void(const Stretch&)>& visit);
 
 // Of one stretch: turns big-endian elements of `raw`, all of a region, where they lie.

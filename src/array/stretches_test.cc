@@ -89,7 +89,7 @@ TEST(stretches, every_element_of_a_region_is_in_one_stretch) {
   for (int64_t begin = 0; begin < 5; ++begin)
     for (int64_t steps = 1; begin + steps <= 5; ++steps) {
       std::vector<int> seen(static_cast<size_t>(2 * steps * 2), 0);
-      visit_stretches(t.d.variables[0], begin, {2, steps, 2}, [&](const Stretch& s) {
+      visit_stretches(t.d.variables[0], begin, 1, {2, steps, 2}, [&](const Stretch& s) {
         ASSERT_LE(s.first + s.count, seen.size());
         for (size_t i = s.first; i < s.first + s.count; ++i) {
           ++seen[i];

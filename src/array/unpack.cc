@@ -13,7 +13,8 @@ void unpack_as(const Array& array, Bytes stored, MutableBytes out) {
   for (size_t i = 0; i < n; ++i) {
     const auto raw = load_le<Stored>(stored.subspan(i * sizeof(Stored)));
     const auto number = static_cast<double>(raw);
-    const bool gone = array.missing && (number == *array.missing || number != number);
+    const bool gone = array.missing && (number == *array.missing || number != number ||
+                                        std::ranges::count(array.also_missing, number) != 0);
     const double value =
         gone ? std::numeric_limits<double>::quiet_NaN() : number * array.scale + array.offset;
     store_le(out.subspan(i * sizeof(Out)), static_cast<Out>(value));

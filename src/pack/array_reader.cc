@@ -87,7 +87,7 @@ Status ArrayReader::read(size_t variable, const Region& region, unsigned threads
   HEADRACE_TRY(parallel_for((boxes.size() + in_job - 1) / in_job, threads, work));
   const int64_t begin =
       d_.variables[variable].along ? region.begin[*d_.variables[variable].along] : 0;
-  visit_stretches(d_.variables[variable], begin, region.size, [&](const Stretch& stretch) {
+  visit_stretches(d_.variables[variable], begin, 1, region.size, [&](const Stretch& stretch) {
     turn_stretch(stretch, raw);
     if (unpacks_[variable]) unpack_stretch(stretch, raw, out.span());
   });

@@ -6,22 +6,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import Unsupported, UsageError
-from .files import expanded, kind_of, read_arrays
-from .model import Stored, listed
+from .alike import in_units_of_the_first, units_of
+from .calendars import times_of
+from .files import expanded, kind_of, named_arrays, read_arrays
+from .groups import which_group
+from .model import Stored, listed, unpacked_alike
+from .timeline import Timeline
 from .volumes import read_cases
 
 
 class Cube:
     """The variables of one or several files that follow each other along one axis."""
 
+    files: Sequence[Mapping[str, Stored]]
     #: Axes of which only some indexes are there.
     cuts: Mapping[str, list[int]] = {}
 
     def __init__(self, urls: Sequence[str]) -> None:
         self.paths = expanded(urls)
         self.kind = kind_of(self.paths[0][0])
-        self.files = [{a.name: a for a in read_arrays(path, group)} for path, group in self.paths]
+        self.files = [named_arrays(path, group) for path, group in self.paths]
         self.where = self.paths[0][0]
 
     def variable(self, name: str) -> Stored:
@@ -30,7 +37,8 @@ class Cube:
             if len(first) == 1 and name in ("", "data"):
                 name = next(iter(first))
             else:
-                raise UsageError(f"{self.where} has no variable {name!r}; it has {listed(first)}")
+                parts = which_group(self.where, first)
+                raise UsageError(f"{self.where} has no variable {name!r}; it has {listed(first)}" + (f"; {parts}" if parts else ""))
         stored = first[name]
         if stored.why:
             raise Unsupported(f"{self.where}: '{name}' cannot be read: {stored.why}")
@@ -40,12 +48,28 @@ class Cube:
         """Those of all files; of one that does not run along the axis, the first's."""
         if along is None:
             return [self.files[0][name]]
-        return _from_each([path for path, _ in self.paths], self.files, name)
+        places = [path for path, _ in self.paths]
+        return in_units_of_the_first(places, _from_each(places, self.files, name))
+
+    def timeline(self, along: str) -> Timeline | None:
+        """The coordinate of the axis over all files; None where not all have one."""
+        from .description import values_of
+
+        parts = [arrays.get(along) for arrays in self.files]
+        numbers = [p for p in parts if p is not None and not p.why and p.dims == (along,) and _is_numbers(p)]
+        if len(numbers) < len(parts):
+            return None
+        parts = in_units_of_the_first([path for path, _ in self.paths], numbers)
+        values = [values_of(self, p, parts=[p]) for p in unpacked_alike(parts) if p.shape[0]]
+        times = times_of(numbers[0].attributes)
+        # Levels and the like, which have units, have steps of their own.
+        ordered = times is not None or units_of(numbers[0]) is None
+        return Timeline(along, np.concatenate(values), times, ordered) if values else None
 
     def coordinate(self, dim: str, extent: int) -> Any:
         """The values of the axis; None where it has none."""
         stored = self.files[0].get(dim)
-        if stored is None or stored.why or stored.shape != (extent,) or stored.kind != "array" or stored.values is not None:
+        if stored is None or stored.why or stored.shape != (extent,) or not _is_numbers(stored):
             return None
         from .description import values_of
 
@@ -56,6 +80,8 @@ class Cube:
 
     def lead(self) -> Stored:
         """The variable whose first axis samples run along unless told: the one of most axes."""
+        if parts := which_group(self.where, self.files[0]):
+            raise UsageError(parts)
         good = [a for a in self.files[0].values() if not a.why and len(a.shape) > a.inner]
         if not good:
             reasons = "; ".join(f"'{a.name}': {a.why or 'it is one number'}" for a in self.files[0].values())
@@ -73,7 +99,14 @@ class Cases(Cube):
         self.where = self.paths[0][0]
 
     def segments(self, name: str, along: str | None) -> list[Stored]:
-        return _from_each(self.names, self.files, name)
+        return in_units_of_the_first(self.names, _from_each(self.names, self.files, name))
+
+    def timeline(self, along: str) -> Timeline | None:
+        return None
+
+
+def _is_numbers(stored: Stored) -> bool:
+    return stored.kind == "array" and stored.values is None
 
 
 def _from_each(places: Sequence[str], files: Sequence[Mapping[str, Stored]], name: str) -> list[Stored]:

@@ -12,7 +12,8 @@ from .. import _core
 from ..errors import UsageError
 from ..fields import Starts
 from .cube import Cases, Cube
-from .model import Stored, held_if_small
+from .model import Stored, held_if_small, one_layer
+from .timeline import starts_of
 from .volumes import CASES
 
 
@@ -26,6 +27,7 @@ class Description:
         self.variables: list[dict[str, Any]] = []
         self.fields: list[dict[str, Any]] = []
         self._numbers: dict[str, int] = {}
+        self.layers: dict[int, tuple[str, str, int]] = {}  # numbers of variables that are one: (name, axis, index)
         self.readers: dict[str, Any] = {}
         self.notices: list[str] = []
 
@@ -37,6 +39,19 @@ class Description:
             self._numbers[stored.name] = self.add(stored, segments, stored.dims.index(self.along) if moves else None)
         return self._numbers[stored.name]
 
+    def layer(self, name: str, dim: str, index: int) -> int:
+        """A variable that is one index of an axis of another: a level, beside variables that have none."""
+        stored = self.cube.variable(name)
+        called = f"{name}[{dim}={index}]"
+        if called not in self._numbers:
+            axis = stored.dims.index(dim)
+            moves = self.along in stored.dims
+            segments = [one_layer(s, axis, index) for s in self.cube.segments(name, self.along if moves else None)]
+            segments[0].name = called
+            self._numbers[called] = self.add(segments[0], segments, segments[0].dims.index(self.along) if moves else None)
+            self.layers[self._numbers[called]] = (name, dim, index)
+        return self._numbers[called]
+
     def add(self, stored: Stored, segments: Sequence[Stored], axis: int | None) -> int:
         numbers = []
         for segment in segments:
@@ -45,7 +60,7 @@ class Description:
             self.files += segment.files
             if segment.reader is not None:
                 self.readers[segment.files[0]] = segment.reader
-                self.notices.append(f"{segment.files[0]} is read through h5py, one thread at a time and slowly: {segment.slow}")
+                self.notices.append(f"{segment.files[0]} is read through {segment.library}, one thread at a time and slowly: {segment.slow}")
         self.variables.append({"name": stored.name, "dims": list(stored.dims), "segments": numbers, "along": axis})
         return len(self.variables) - 1
 
@@ -70,8 +85,17 @@ class Description:
         return gathered | {"starts": None, "end": 0, "stride": 1, "tiled": False, "readers": self.readers or None} | samples
 
     def open(
-        self, reach: int, stride: int, tiled: bool, notices: list[str], table: Starts | None = None, **labels: Any
+        self,
+        reach: int,
+        stride: int,
+        tiled: bool,
+        notices: list[str],
+        table: Starts | None = None,
+        span: Any = None,
+        gaps: bool = False,
+        **labels: Any,
     ) -> _core.Source:
+        """``span``: what ``sel`` says of the axis that samples run along; ``gaps``: windows may go over gaps."""
         names = self.cube.names if isinstance(self.cube, Cases) and self.along in CASES else None
         total = self.length() if names is None else len(names)
         cut = self.cube.cuts.get(self.along)
@@ -85,12 +109,43 @@ class Description:
             starts = list(range(cut[0], cut[0] + total - reach + 1, stride))
         if reach > total:
             raise UsageError(f"a sample takes {reach} steps (window and horizon) and '{self.along}' has {total}")
+        if table is None and (span is not None or (reach > 1 and not gaps)):
+            found = self._starts(total, reach, stride, span, gaps)
+            starts = starts if found is None else found + (cut[0] if cut else 0)
         starts = np.array(starts, np.int64).reshape(-1, 1) if len(starts) else None
         if table is not None:
             starts = self._checked(table.rows, total - reach, cut[0] if cut else 0)
         samples = {"starts": starts, "end": total - reach + 1, "stride": stride, "tiled": tiled, "names": names}
         filled = self.filled(**samples, **labels)
         return _core.open_arrays({**filled, "format": self.cube.kind, "notices": notices + self.notices})
+
+    def _starts(self, total: int, reach: int, stride: int, span: Any, gaps: bool) -> Any:
+        """By the coordinate; None where it says nothing of it."""
+        line = self.cube.timeline(self.along)
+        if line is None or len(line.values) != total:
+            if span is None:
+                return None
+            raise UsageError(
+                f"sel: samples run along '{self.along}', which has no coordinate by which {span!r} could be found; starts= takes positions"
+            )
+        breaks = None if gaps else line.breaks()
+        inside = None if span is None else line.selected(span)
+        if inside is None and (breaks is None or not breaks.any()):
+            return None
+        starts, left = starts_of(total, reach, stride, breaks, inside)
+        if not len(starts):
+            raise UsageError(
+                f"no {reach} steps of '{self.along}' follow each other without a gap"
+                + (f" in {span!r}" if span is not None else "")
+                + "; take a shorter window, or gaps=True"
+            )
+        if left:
+            at = int(np.flatnonzero(breaks)[0])
+            self.notices.append(
+                f"{self.cube.where}: '{self.along}' has {int(np.count_nonzero(breaks))} gaps, the first behind "
+                f"{line.values[at]}; {left} windows that would go over one are left out (gaps=True takes them)"
+            )
+        return starts
 
     def _checked(self, rows: Any, last: int, first: int) -> Any:
         """Rows of (position, corner): positions that there are, corners where there are patches."""

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _core
@@ -14,6 +15,13 @@ from .netcdf import netcdf_arrays, sniff
 from .volumes import asks_for_cases
 
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc3", ".nc4", ".cdf")
+#: Other names that HDF5 goes by: AnnData, MATLAB 7.3, NASA's, NeXus, ILASTIK, PyTables and Keras.
+_OTHERS = (".h5ad", ".loom", ".mat", ".hdf", ".nxs", ".hdf4", ".h4", ".ilp", ".keras", ".h5py", ".hdfs", ".nwb", ".cxi", ".nx")
+
+
+#: Lists of such files are long.
+_NEVER = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".gz", ".zst", ".xz", ".bz2", ".zip", ".jpg", ".jpeg", ".png", ".webp")
+_NEVER += (".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".mp4", ".wav", ".mp3", ".flac", ".xml", ".pt", ".safetensors")
 
 
 def _parts(url: str) -> tuple[str, str]:
@@ -31,19 +39,62 @@ def kind_of(url: str) -> str:
         return sniff(path) or "hdf5"
     if lower.endswith((".npy", ".npz")):
         return lower[-3:]
-    if lower.endswith(".zarr"):
+    if lower.endswith((".zarr", ".zarr.zip")):
         return "zarr"
+    if lower.endswith(".zip") and os.path.isfile(path):
+        from .zarr_zip import is_zarr_zip
+
+        return "zarr" if is_zarr_zip(path) else ""
     if os.path.isdir(path):
         from .zarr import is_zarr
 
         return "zarr" if is_zarr(path) else "npy" if is_npy_folder(path) else ""
-    return sniff(path) if "." not in os.path.basename(path) else ""
+    ending = os.path.splitext(lower)[1]
+    return sniff(path) if ending == "" or ending in _OTHERS or not _is_known(ending) else ""
+
+
+@functools.lru_cache(maxsize=1)
+def _known_endings() -> frozenset[str]:
+    """Of formats that hold records: files of these names are not looked into."""
+    return frozenset(s for row in _core.formats() for s in row["suffixes"])
+
+
+def _is_known(ending: str) -> bool:
+    return ending in _known_endings() or ending in _NEVER
+
+
+def array_files(folder: str) -> list[str]:
+    """The files of a folder, where all of them are HDF5 or NetCDF by name; [] else."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(e.name for e in entries if not e.name.startswith(".") and not e.name.endswith(".hridx"))
+    except OSError:
+        return []
+    good = bool(names) and all(n.lower().endswith((*_HDF5, *_OTHERS)) for n in names)
+    return [os.path.join(folder, n) for n in names] if good else []
+
+
+def _check_folder(url: str) -> None:
+    """A folder of array files is two things."""
+    path = _parts(url)[0].rstrip("/")
+    files = array_files(path) if os.path.isdir(path) else []
+    if files:
+        ending = os.path.splitext(files[0])[1]
+        raise UsageError(
+            f"{path} is a folder of {len(files)} files of arrays: write {path}/*{ending} to read them one after the other along "
+            'their first axis, or hr.array(…, along="file") for a sample of each'
+        )
 
 
 def are_arrays(urls: Sequence[str], fields: Any = None) -> bool:
     """Whether they are files of arrays; .npz are where each is one sample of them, else a format of records."""
     cases = asks_for_cases(fields)
+    if cases and any(os.path.isdir(u) and array_files(u) for u in urls):
+        return True
     kinds = [k if k != "npz" or cases else "" for k in map(kind_of, urls)]
+    if not any(kinds):
+        for url in urls:
+            _check_folder(url)
     if any(kinds) and not all(kinds):
         raise UsageError(f"{urls[kinds.index('')]!r} is no file of arrays, and others of the list are")
     return any(kinds)
@@ -55,8 +106,19 @@ def expanded(urls: Sequence[str]) -> list[tuple[str, str]]:
         path, group = _parts(url)
         path = path.removeprefix("file://")
         paths = _core.expand_urls([path]) if any(c in path for c in "*?[{") and not os.path.exists(path) else [path]
-        out += [(p.rstrip("/") or p, group) for p in paths]
+        for p in paths:
+            inside = array_files(p) if os.path.isdir(p) and not kind_of(p) else []
+            out += [(f, group) for f in inside] or [(p.rstrip("/") or p, group)]
     return out
+
+
+def named_arrays(path: str, group: str) -> Mapping[str, Stored]:
+    """What the metadata of one file or folder say, by the names of its arrays."""
+    if kind_of(path) == "hdf5" and os.path.exists(path):
+        from .hdf5 import hdf5_arrays
+
+        return hdf5_arrays(path, group)
+    return {a.name: a for a in read_arrays(path, group)}
 
 
 def read_arrays(path: str, group: str) -> list[Stored]:
@@ -69,7 +131,7 @@ def read_arrays(path: str, group: str) -> list[Stored]:
     if kind == "hdf5":
         from .hdf5 import hdf5_arrays
 
-        return hdf5_arrays(path, group)
+        return list(hdf5_arrays(path, group).values())
     if kind == "netcdf":
         return netcdf_arrays(path, group)
     if kind == "npy":

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +14,10 @@ import numpy as np
 
 from ..errors import DataError, Error, NotFound, Unsupported, UsageError
 from .h5py import Numbers, Values, bytes_of
+from .groups import in_group
+from .hdf5_chunks import find_chunks
 from .hdf5_types import Column, Types
-from .model import Stored, choose_group, grid_of, is_big, no_places, number_type, one_place, plain_attributes
+from .model import LazyArrays, Stored, is_big, no_places, number_type, one_place, plain_attributes
 
 _FILTERS = {1: "zlib", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32004: "lz4-hdf5", 32015: "zstd"}
 _OTHERS = {4: "szip", 5: "n-bit", 6: "scale-offset", 32008: "bitshuffle", 32013: "zfp", 32026: "Blosc2"}
@@ -33,8 +35,12 @@ def _h5py() -> Any:
     return h5py
 
 
-def hdf5_arrays(path: str, group: str) -> list[Stored]:
-    """The arrays of one group of the file."""
+#: Of more than so many, only those are looked at that somebody asks for.
+_FEW = 64
+
+
+def hdf5_arrays(path: str, group: str) -> Mapping[str, Stored]:
+    """The arrays of one group of the file, by their names."""
     return _opened(path, lambda h5py, file: _arrays(h5py, file, path, group))
 
 
@@ -49,7 +55,7 @@ def hdf5_groups(path: str, within: str) -> list[tuple[str, list[Stored]]]:
         for name, group in file[within or "/"].items():
             arrays = [d for d in group.values() if isinstance(d, h5py.Dataset)] if isinstance(group, h5py.Group) else []
             if arrays:
-                out.append((name, [a for d in arrays if not _is_bare_dimension(d) for a in about.arrays(d)]))
+                out.append((name, [a for d in arrays if not _is_bare_dimension(h5py, d.id) for a in about.arrays(d)]))
         if not out:
             raise UsageError(f"{path} has no groups of arrays in '{within or '/'}'")
         return out
@@ -70,38 +76,55 @@ def _opened(path: str, work: Callable[[Any, Any], Any]) -> Any:
         raise DataError(f"{path}: h5py: {' '.join(str(e).split())}") from None
 
 
-def _arrays(h5py: Any, file: Any, path: str, group: str) -> list[Stored]:
-    groups: dict[str, list[Any]] = {}
+def _arrays(h5py: Any, file: Any, path: str, group: str) -> Mapping[str, Stored]:
+    wanted = group.strip("/")
+    if wanted and isinstance(file.get(wanted), h5py.Dataset):  # one array of it
+        return {a.name: a for a in _File(h5py, file, path).arrays(file[wanted])}
+    groups: dict[str, list[str]] = {}
+
+    def note(name: bytes, info: Any) -> None:
+        if info.type == h5py.h5o.TYPE_DATASET:
+            place = name.decode("utf-8", "surrogateescape")
+            groups.setdefault(place.rpartition("/")[0], []).append(place)
+
+    h5py.h5o.visit(file.id, note, info=True)
+    places: dict[str, tuple[str, str]] = {}  # of the arrays: where in the file, and what comes before their names
+    several: list[Stored] = []
     about = _File(h5py, file, path)
+    for prefix, place in in_group(path, group, groups):
+        dataset = h5py.h5o.open(file.id, place.encode("utf-8", "surrogateescape"))
+        if _is_bare_dimension(h5py, dataset):
+            continue
+        if dataset.get_type().get_class() == h5py.h5t.COMPOUND:
+            several += about.arrays(h5py.Dataset(dataset), prefix)
+        else:
+            places[prefix + _short(place)] = (place, prefix)
 
-    def note(name: str, thing: Any) -> None:
-        if isinstance(thing, h5py.Dataset):
-            groups.setdefault(name.rpartition("/")[0], []).append(thing)
+    def make(h5py: Any, file: Any, names: Iterable[str]) -> dict[str, Stored]:
+        about = _File(h5py, file, path)
+        made = (about.arrays(file[place], prefix) for place, prefix in (places[n] for n in names))
+        return {a.name: a for arrays in made for a in arrays}
 
-    file.visititems(note)
-    for name in [n for g in groups.values() for n in g] if group else []:
-        if name.name.strip("/") == group.strip("/"):  # one array of it
-            return about.arrays(name)
-    chosen = groups[choose_group(path, group, groups)]
-    return [a for d in chosen if not _is_bare_dimension(d) for a in about.arrays(d)]
+    if len(places) <= _FEW:
+        return _in_order({**make(h5py, file, places), **{a.name: a for a in several}})
+    later = LazyArrays(places, lambda names: _opened(path, lambda h5py, file: make(h5py, file, names)))
+    later.add(several)
+    return later
 
 
-def _is_bare_dimension(dataset: Any) -> bool:
-    return bytes(np.bytes_(dataset.attrs.get("NAME", b""))).startswith(_NO_VARIABLE)
+def _in_order(arrays: dict[str, Stored]) -> dict[str, Stored]:
+    """By name, as libhdf5 visits them."""
+    return dict(sorted(arrays.items()))
+
+
+def _is_bare_dimension(h5py: Any, dataset: Any) -> bool:
+    if not h5py.h5a.exists(dataset, b"NAME"):
+        return False
+    return bytes(np.bytes_(h5py.Dataset(dataset).attrs.get("NAME", b""))).startswith(_NO_VARIABLE)
 
 
 def _short(name: str) -> str:
     return name.rpartition("/")[2]
-
-
-def _dims(dataset: Any) -> tuple[str, ...]:
-    out = []
-    for i, dim in enumerate(dataset.dims):
-        name = _short(dim[0].name or "") if len(dim) else dim.label
-        if not name and dataset.ndim == 1 and dataset.attrs.get("CLASS", b"") in (b"DIMENSION_SCALE", "DIMENSION_SCALE"):
-            name = _short(dataset.name)
-        out.append(name or f"axis{i}")
-    return tuple(out)
 
 
 class _File:
@@ -113,17 +136,26 @@ class _File:
         self.address_bytes, self.size_bytes = (int(n) for n in plist.get_sizes())
         self.base = int(plist.get_userblock())
         self.types = Types(h5py, self.address_bytes)
+        self.checked: set[Any] = set()  # kinds of chunk index
+        self.scales: dict[int, str] = {}  # names of dimensions by the address of their scales
 
-    def arrays(self, dataset: Any) -> list[Stored]:
-        """One; of a compound type one for each member."""
-        name = _short(dataset.name)
+    def arrays(self, dataset: Any, prefix: str = "") -> list[Stored]:
+        """One; of a compound type one for each member. One that h5py has no words for is named, and not read."""
+        try:
+            return self._arrays(dataset, prefix)
+        except (TypeError, AttributeError, NotImplementedError) as e:
+            return [Stored(prefix + _short(dataset.name), (), why=f"h5py does not know its type: {' '.join(str(e).split())}")]
+
+    def _arrays(self, dataset: Any, prefix: str) -> list[Stored]:
+        short = _short(dataset.name)
+        name = prefix + short
         if dataset.shape is None:
             return [Stored(name, (), why="it is empty (a null data space)")]
         tid = dataset.id.get_type()
         shape = tuple(int(n) for n in dataset.shape)
         columns = list(self.types.columns(tid))
-        like = Stored(name, _dims(dataset), shape, files=[self.path])
-        reason = _layout(self.h5py, dataset, like, self.types.stored_bytes(tid))
+        like = Stored(name, self._dims(dataset, short), shape, files=[self.path])
+        reason = _layout(self.h5py, dataset, like, self.types.stored_bytes(tid), self.checked)
         if reason:
             reason += _missing_filters(self.h5py, dataset)
         out = []
@@ -134,6 +166,22 @@ class _File:
             else:
                 out.append(self._column(dataset, like, column, self.types.stored_bytes(tid)))
         return out
+
+    def _dims(self, dataset: Any, name: str) -> tuple[str, ...]:
+        """By the scales that are attached, each looked up once: libhdf5 finds the name of one by searching the file."""
+        h5py, out = self.h5py, []
+        is_scale = h5py.h5ds.is_scale(dataset.id)
+        for i in range(dataset.ndim):
+            dim = ""
+            if not is_scale and h5py.h5ds.get_num_scales(dataset.id, i):
+                scale = dataset.dims[i][0]
+                place = h5py.h5o.get_info(scale.id).addr
+                if place not in self.scales:
+                    self.scales[place] = _short(scale.name or "")
+                dim = self.scales[place]
+            dim = dim or (name if is_scale and dataset.ndim == 1 else "") or h5py.h5ds.get_label(dataset.id, i).decode(errors="replace")
+            out.append(dim or f"axis{i}")
+        return tuple(out)
 
     def _named(self, like: Stored, column: Column) -> Stored:
         name = f"{like.name}.{column.name}" if column.name else like.name
@@ -229,7 +277,8 @@ def _fill(dataset: Any, stored_bytes: int, column: Column) -> bytes:
         return b"\1" if isinstance(fill, (bytes, str)) and fill else b""
     if fill is None or dataset.dtype.hasobject:
         return b""
-    raw = np.asarray(fill, dataset.dtype).tobytes()
+    base = dataset.dtype.base if dataset.dtype.subdtype else dataset.dtype  # of elements that are arrays: of one number
+    raw = np.asarray(fill, base).tobytes()
     size = int(column.dtype.lstrip("uif")) // 8 * math.prod(column.inner)
     return raw[column.offset : column.offset + size] if len(raw) == stored_bytes else b""
 
@@ -248,7 +297,7 @@ def _missing_filters(h5py: Any, dataset: Any) -> str:
     return ""
 
 
-def _layout(h5py: Any, dataset: Any, out: Stored, stored_bytes: int) -> str:
+def _layout(h5py: Any, dataset: Any, out: Stored, stored_bytes: int, checked: set[Any]) -> str:
     """Where its chunks lie; or why the engine cannot read them."""
     plist = dataset.id.get_create_plist()
     layout = plist.get_layout()
@@ -276,8 +325,7 @@ def _layout(h5py: Any, dataset: Any, out: Stored, stored_bytes: int) -> str:
         item = (values[0] if values else stored_bytes) if code == 2 else 0
         out.filters.append((_FILTERS[code], int(item)))
     out.chunk = tuple(dataset.chunks)
-    _chunk_table(dataset, out)
-    return ""
+    return find_chunks(h5py, dataset, out, checked)
 
 
 def _compact_bytes(dataset: Any) -> bytes:
@@ -286,24 +334,6 @@ def _compact_bytes(dataset: Any) -> bytes:
     if dataset.dtype.hasobject:
         return b"\0"
     return np.asarray(dataset[()], dataset.dtype).tobytes()
-
-
-def _chunk_table(dataset: Any, out: Stored) -> None:
-    grid = grid_of(out.name, out.shape, out.chunk)
-    places = no_places(int(np.prod(grid, dtype=np.int64)))
-    steps = [int(np.prod(grid[a + 1 :], dtype=np.int64)) for a in range(len(grid))]
-
-    def note(chunk: Any) -> None:
-        at = [o // c for o, c in zip(chunk.chunk_offset, out.chunk)]
-        if all(i < n for i, n in zip(at, grid)):  # a shrunk data set keeps none outside, but who knows
-            places[sum(i * s for i, s in zip(at, steps))] = (0, chunk.filter_mask, chunk.byte_offset, chunk.size)
-
-    if hasattr(dataset.id, "chunk_iter"):
-        dataset.id.chunk_iter(note)
-    else:
-        for i in range(dataset.id.get_num_chunks()):
-            note(dataset.id.get_chunk_info(i))
-    out.places = places
 
 
 def hdf5_attributes(path: str, group: str) -> dict[str, Any]:

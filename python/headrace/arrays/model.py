@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +50,8 @@ class Stored:
     scale: float = 1.0
     offset: float = -0.0  # adds nothing, not even to -0
     missing: float | None = None
+    #: Where there are several.
+    also_missing: list[float] = field(default_factory=list)
     packed: bool = False
     why: str = ""
     #: What the file says of it beside its elements, for those who write it again.
@@ -57,6 +60,8 @@ class Stored:
     kind: str = "array"
     #: Of members of records: (bytes of a record, where in it, how many of the last axes lie in it).
     record: tuple[int, int, int] | None = None
+    #: One index of an axis that is left out: (which axis of a chunk, a chunk's extent along it, where in the chunk).
+    layer: tuple[int, int, int] | None = None
     #: The last axes that are no axes of the data set: bytes of a text, an array that is one element.
     inner: int = 0
     #: The bytes of all of it, where they are no bytes of the file.
@@ -67,6 +72,7 @@ class Stored:
     #: Gives bytes of it, as if they lay in the file that ``files`` names; ``slow`` is the reason.
     reader: Callable[[int, int], bytes] | None = None
     slow: str = ""
+    library: str = "h5py"  # whose reader it is
 
     def described(self, first_file: int) -> dict[str, Any]:
         """For ``_core.open_arrays``; files count from ``first_file`` on."""
@@ -82,6 +88,8 @@ class Stored:
             out.update(first_file=first_file, file_bytes=self.file_bytes)
         if self.crc is not None:
             out["crc"] = self.crc
+        if self.also_missing or self.layer:
+            out.update(also_missing=self.also_missing or None, layer=self.layer)
         if self.record or self.literal or self.text_end:
             out.update(record=self.record, literal=self.literal or None, text_end=self.text_end)
         if self.values is not None:
@@ -107,18 +115,23 @@ class Stored:
         scale, offset = number("scale_factor"), number("add_offset")
         # NaN, as xarray writes floats, is NaN already.
         absent = [v for v in numbers("_FillValue") + numbers("missing_value") if not math.isnan(v)]
-        if str(attributes.get("_Unsigned", "")).lower().strip("b'") == "true" and self.dtype.startswith("i"):
+        unsigned = str(attributes.get("_Unsigned", "")).lower().strip("b'")
+        if unsigned == "true" and self.dtype.startswith("i"):
             self.dtype = "u" + self.dtype[1:]  # classic NetCDF has no such types
             absent = [v + 2.0 ** int(self.dtype[1:]) if v < 0 else v for v in absent]
-        missing = absent[0] if absent else None
+        elif unsigned == "false" and self.dtype.startswith("u"):
+            self.dtype = "i" + self.dtype[1:]
+            absent = [v - 2.0 ** int(self.dtype[1:]) if v >= 2.0 ** (int(self.dtype[1:]) - 1) else v for v in absent]
         if self.dtype == "f16":
             return
-        self.missing = missing
+        if self.dtype == "f32":  # 1e20 is written as either
+            absent = np.array(absent, "f4").astype(float).tolist()
+        absent = list(dict.fromkeys(absent))
+        missing = self.missing = absent[0] if absent else None
+        self.also_missing = absent[1:]
         floating = self.dtype in ("f32", "f64")
         if scale is None and offset is None and not (floating and missing is not None):
             return
-        if len(set(np.array(absent, "f4" if self.dtype == "f32" else "f8").tolist())) > 1:  # 1e20 is written as either
-            self.why = f"it has several missing values ({', '.join(f'{v:g}' for v in dict.fromkeys(absent))}), and one is read"
         self.packed = True
         self.scale, self.offset = (1.0 if scale is None else scale), (-0.0 if offset is None else offset)
 
@@ -132,7 +145,12 @@ def unpacked_alike(segments: Sequence[Stored]) -> list[Stored]:
     """Those of several files as the engine reads them: all are unpacked where one is packed."""
     if not any(s.packed for s in segments):
         return list(segments)
-    return [s if s.packed else replace(s, packed=True) for s in segments]
+    out = []
+    for s in segments:
+        s = copy(s)  # and no replace(), which would look for the chunks
+        s.packed = True
+        out.append(s)
+    return out
 
 
 class Listed(Stored):
@@ -162,9 +180,65 @@ for _name in ("places", "files", "file_bytes"):
     setattr(Listed, _name, _when_asked(_name))
 
 
+class LazyArrays(Mapping[str, Stored]):
+    """Arrays by their names, of which those are looked at that somebody asks for. ``make`` gives some by their names."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[Sequence[str]], Mapping[str, Stored]]) -> None:
+        self._made: dict[str, Stored | None] = dict.fromkeys(names)
+        self._make = make
+
+    def add(self, arrays: Iterable[Stored]) -> None:
+        self._made.update((a.name, a) for a in arrays)
+
+    def __getitem__(self, name: str) -> Stored:
+        found = self._made[name]
+        if found is None:
+            self._made.update(self._make([name]))
+            found = self._made[name]
+        assert found is not None
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._made
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def _all(self) -> None:
+        left = [name for name, found in self._made.items() if found is None]
+        if left:
+            self._made.update(self._make(left))
+
+    def values(self) -> ValuesView[Stored]:
+        self._all()
+        return super().values()
+
+    def items(self) -> ItemsView[str, Stored]:
+        self._all()
+        return super().items()
+
+
+def one_layer(stored: Stored, axis: int, index: int) -> Stored:
+    """The array without one of its axes, at an index of it. Chunks stay those of the file."""
+    if stored.values is not None or stored.record or stored.literal or stored.inner:
+        raise Unsupported(f"'{stored.name}' lies in records or within the metadata: make a field of its own of it")
+    grid = grid_of(stored.name, stored.shape, stored.chunk)
+    places = stored.places.reshape(*grid, 4).take(index // stored.chunk[axis], axis=axis)
+    out = copy(stored)  # now that its chunks are found
+    out.places = np.ascontiguousarray(places.reshape(-1, 4))
+    out.layer = (axis, stored.chunk[axis], index % stored.chunk[axis])
+    out.dims, out.shape, out.chunk = (t[:axis] + t[axis + 1 :] for t in (stored.dims, stored.shape, stored.chunk))
+    out.crc = None  # which is of all of it
+    return out
+
+
 def held_if_small(stored: Stored, along: int | None) -> Stored:
     """Numbers of which a sample takes a few bytes (labels): all of them read now, and not one by one later."""
     plain = stored.dtype and stored.values is None and stored.reader is None and not stored.record and not stored.literal
+    plain = plain and not stored.layer
     if along is None or not plain or stored.filters or stored.chunk != stored.shape or len(stored.places) != 1:
         return stored
     _, _, offset, size = (int(n) for n in stored.places[0])
@@ -234,20 +308,6 @@ def no_places(count: int) -> Any:
 
 def one_place(offset: int, stored: int) -> Any:
     return np.array([[0, 0, offset, stored]], np.uint64)
-
-
-def choose_group(path: str, group: str, groups: Mapping[str, Any]) -> str:
-    """The group that is asked for, or the only one that holds arrays."""
-    if group:
-        group = group.strip("/")
-        if group not in groups:
-            raise UsageError(f"{path} has no group or array '{group}'; it has {listed(groups)}")
-        return group
-    if "" in groups or len(groups) == 1:
-        return "" if "" in groups else next(iter(groups))
-    if not groups:
-        raise UsageError(f"{path} holds no array")
-    raise UsageError(f"{path} has several groups: write {path}#GROUP with one of {listed(groups)}")
 
 
 def listed(names: Any) -> str:

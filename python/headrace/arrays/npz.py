@@ -44,7 +44,7 @@ def _array(path: str, file: Any, z: zipfile.ZipFile, info: zipfile.ZipInfo, size
         raise DataError(
             f"{path}, offset {info.header_offset}: member '{info.filename}' is damaged: {e}; copy or write the file again"
         ) from None
-    begin = _begin(path, file, info, size)
+    begin = member_begin(path, file, info, size)
     shape = tuple(d["shape"])
     out = Stored(name, tuple(f"axis{i}" for i in range(len(shape))), shape, tuple(max(1, s) for s in shape), d["dtype"])
     out.big_endian, out.fortran, out.files = d["big_endian"], d["fortran"], [path]
@@ -62,7 +62,7 @@ def _array(path: str, file: Any, z: zipfile.ZipFile, info: zipfile.ZipInfo, size
     return out
 
 
-def _begin(path: str, file: Any, info: zipfile.ZipInfo, size: int) -> int:
+def member_begin(path: str, file: Any, info: zipfile.ZipInfo, size: int) -> int:
     """Where the member's bytes begin: behind a header of its own."""
     at = file.tell()
     file.seek(info.header_offset)

@@ -13,7 +13,7 @@ from .cube import Cases, Cube
 from .description import Description
 from .labels import label_places
 from .model import Stored, listed
-from .selection import axes_of
+from .selection import axes_of, indexes_of
 from .volumes import asks_for_cases
 
 
@@ -60,31 +60,70 @@ def open_arrays(
             given[name] = f._with(columns=[_add_column(d, name, column, fields) for column in f.columns])
             continue
         options = f.windows if isinstance(f, ArrayField) else {}
-        numbers = [d.variable(v) for v in (f.variables if isinstance(f, ArrayField) else [f.field])]
-        stored = cube.variable(d.variables[numbers[0]]["name"])
+        numbers, stored, options = _channels(d, f.variables if isinstance(f, ArrayField) else [f.field], options, name)
         kind = _kind_of(name, f, stored)
         axes = axes_of(cube, stored, along, options, name)
         window, horizon = options.get("window", 0), options.get("horizon", 0)
+        step = options.get("dilation", 1)
+        if step > 1 and window < 2 and not horizon:
+            raise UsageError(f"field '{name}': dilation is the distance of a window's steps; give window=")
         if (window or horizon) and isinstance(cube, Cases):
             raise UsageError(f"field '{name}': window and horizon are steps along an axis, and a sample is a {along}")
         if window and along not in stored.dims:
             raise UsageError(f"field '{name}': '{stored.name}' has no axis '{along}' for a window; it has {listed(stored.dims)}")
-        d.fields.append({"name": name, "variables": numbers, "from": 0, "count": window, "axes": axes, "kind": kind})
+        taken = {"variables": numbers, "axes": axes, "step": step}
+        d.fields.append({**taken, "name": name, "from": 0, "count": window, "kind": kind})
         given[name] = _normalised(f, name, d, window)._with(field=name)
         if horizon:
             target = f"{name}_target"
             if target in fields:
                 raise UsageError(f"field '{name}' with a horizon gives '{target}', and a field of that name is asked for")
-            d.fields.append({"name": target, "variables": numbers, "from": max(1, window), "count": horizon, "axes": axes})
+            d.fields.append({**taken, "name": target, "from": max(1, window) * step, "count": horizon})
             given[target] = _normalised(f, target, d, horizon)._with(field=target)
-        reach = max(reach, max(1, window) + horizon)
+        reach = max(reach, (max(1, window) + horizon - 1) * step + 1)
     table = _shared(wanted, "starts", None)
     if table is not None and _shared(wanted, "stride", None) is not None:
         raise UsageError("starts says where samples begin; stride says it too")
-    opened = d.open(
-        reach, _shared(wanted, "stride", 1), bool(_shared(wanted, "tiled", False)), [], table, **_foreground(d, wanted)
-    )
-    return opened, given
+    span = _span(wanted, along)
+    if table is not None and span is not None:
+        raise UsageError(f"starts says where samples begin; sel of '{along}' says it too")
+    stride, tiled, gaps = _shared(wanted, "stride", 1), bool(_shared(wanted, "tiled", False)), bool(_shared(wanted, "gaps", False))
+    return d.open(reach, stride, tiled, [], table, span, gaps, **_foreground(d, wanted)), given
+
+
+def _channels(d: Description, names: Sequence[str], options: Mapping[str, Any], name: str) -> tuple[list[int], Stored, Any]:
+    """The numbers of a field's variables, one that stands for them, and the options. Where some have an axis that others
+    have not (levels beside the surface), each index of it is a variable."""
+    all_stored = [d.cube.variable(n) for n in names]
+    lead = min(all_stored, key=lambda s: len(s.dims))
+    more = list(dict.fromkeys(dim for s in all_stored for dim in s.dims if dim not in lead.dims))
+    if not more or d.along in more:  # of the latter the engine says what does not fit
+        return [d.variable(n) for n in names], all_stored[0], options
+    numbers, sel = [], dict(options.get("sel") or {})
+    wanted = sel.pop(more[0], None)
+    for stored in all_stored:
+        rest = tuple(dim for dim in stored.dims if dim != more[0])
+        if rest != lead.dims:
+            raise UsageError(
+                f"field '{name}': '{lead.name}' has the axes {listed(lead.dims)} and '{stored.name}' has {listed(stored.dims)}: "
+                "variables of one field have the same, but for one that is levels; make a field of each"
+            )
+        if more[0] not in stored.dims:
+            numbers.append(d.variable(stored.name))
+            continue
+        extent = stored.shape[stored.dims.index(more[0])]
+        indexes = range(extent) if wanted is None else indexes_of(d.cube, more[0], wanted, extent)
+        numbers += [d.layer(stored.name, more[0], i) for i in indexes]
+    return numbers, lead, {**options, "sel": sel}
+
+
+def _span(fields: Mapping[str, Field], along: str) -> Any:
+    """What ``sel`` takes of the axis that samples run along; one for all fields."""
+    said = {k: f.windows["sel"][along] for k, f in fields.items() if isinstance(f, ArrayField) and along in f.windows.get("sel", {})}
+    if len({repr(v) for v in said.values()}) > 1:
+        a, b = list(said)[:2]
+        raise UsageError(f"sel of '{along}' must be the same for all fields; '{a}' says {said[a]!r} and '{b}' says {said[b]!r}")
+    return next(iter(said.values())) if said else None
 
 
 def _foreground(d: Description, fields: Mapping[str, Field]) -> dict[str, Any]:
@@ -130,7 +169,8 @@ def _normalised(field: Field, name: str, d: Description, count: int) -> Field:
     extents = [patch or len(indexes) or n for (indexes, patch, _), n in zip(axes, first)]
     if variables[0]["along"] is not None:
         extents[variables[0]["along"]] = max(1, count)
-    return settled(field, name, [v["name"] for v in variables], dims, axes, extents)
+    names = [d.layers.get(n, d.variables[n]["name"]) for n in d.fields[-1]["variables"]]
+    return settled(field, name, names, dims, axes, extents)
 
 
 def _kind_of(name: str, f: Field, stored: Stored) -> str:

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
+from .calendars import times_of
 from .cube import Cube
 from .model import Stored, listed
+from .timeline import Timeline
 
 
-def _indexes(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
+def indexes_of(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
     """The indexes of an axis that ``sel`` names by the values of its coordinate, or by number."""
     known = cube.coordinate(dim, extent)
+    if known is not None and _has_dates(wanted):
+        return _by_date(cube, dim, wanted, known)
     if isinstance(wanted, slice):
         if wanted.step is not None:
             raise UsageError(f"sel: a slice of '{dim}' with a step; write the values as a list")
@@ -47,6 +51,21 @@ def _indexes(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
     return out
 
 
+def _has_dates(wanted: Any) -> bool:
+    """Whether it is given by texts or by objects that are dates."""
+    given = [wanted.start, wanted.stop] if isinstance(wanted, slice) else wanted if isinstance(wanted, (tuple, list)) else [wanted]
+    return any(isinstance(v, str) or type(v).__name__ in ("datetime", "date", "datetime64", "Timestamp") for v in given)
+
+
+def _by_date(cube: Cube, dim: str, wanted: Any, known: Any) -> list[int]:
+    """A slice is all between; a list is each of them, and a date in it is one index."""
+    stored = cube.files[0].get(dim)
+    line = Timeline(dim, known, times_of(stored.attributes) if stored is not None else None)
+    if isinstance(wanted, (slice, tuple)) or not isinstance(wanted, list):
+        return np.flatnonzero(line.selected(wanted)).tolist()
+    return [i for one in wanted for i in np.flatnonzero(line.selected(one)).tolist()]
+
+
 def _by_number(dim: str, wanted: slice, extent: int) -> list[int]:
     if not all(bound is None or isinstance(bound, (int, np.integer)) for bound in (wanted.start, wanted.stop)):
         raise UsageError(f"sel: '{dim}' has no coordinate; a slice of it is one of whole numbers")
@@ -63,8 +82,8 @@ def axes_of(cube: Cube, stored: Stored, along: str, options: Mapping[str, Any], 
     for dim in [*sel, *periodic]:
         if dim not in stored.dims:
             raise UsageError(f"field '{name}': '{stored.name}' has no axis '{dim}'; it has {listed(stored.dims)}")
-        if dim == along:
-            raise UsageError(f"field '{name}': samples run along '{dim}'; window and horizon say what they take of it")
+        if dim == along and dim in periodic:
+            raise UsageError(f"field '{name}': samples run along '{dim}', which has an end")
     free = [i for i, dim in enumerate(stored.dims) if dim != along and dim not in sel]
     if len(patch) > len(free):
         raise UsageError(
@@ -74,7 +93,8 @@ def axes_of(cube: Cube, stored: Stored, along: str, options: Mapping[str, Any], 
     out: list[tuple[list[int], int, bool]] = []
     for i, dim in enumerate(stored.dims):
         cut = cube.cuts.get(dim) if dim != along else None
-        indexes = _indexes(cube, dim, sel[dim], len(cut) if cut else stored.shape[i]) if dim in sel else []
+        chosen = dim in sel and dim != along  # of the latter, description.py says which samples there are
+        indexes = indexes_of(cube, dim, sel[dim], len(cut) if cut else stored.shape[i]) if chosen else []
         if cut is not None:
             if i in size:
                 raise UsageError(f"field '{name}': a patch along '{dim}', of which the Dataset holds a part: open all of it")

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Union
 
 from .. import _core
 from ..checks import path as checked_path
@@ -145,8 +145,13 @@ def load(stats: Any) -> Stats:
     return Stats(stats)
 
 
-def _numbers(stats: Stats, variable: str, name: str) -> tuple[list[float], list[float], str | None]:
+#: A variable by its name; or one index of an axis of it, as (name, axis, index).
+Named = Union[str, tuple[str, str, int]]
+
+
+def _numbers(stats: Stats, named: Named, name: str) -> tuple[list[float], list[float], str | None]:
     """Mean and std, checked, and the axis they are kept apart on."""
+    variable, layer = (named, None) if isinstance(named, str) else (named[0], named[1:])
     if variable not in stats:
         raise UsageError(f"field '{name}': there are no statistics of '{variable}', but of {listed(stats)}")
     entry = stats[variable]
@@ -158,10 +163,14 @@ def _numbers(stats: Stats, variable: str, name: str) -> tuple[list[float], list[
             raise UsageError(f"field '{name}': the statistics of {where} are no numbers: all values are NaN or one is infinite")
         if s <= 0:
             raise UsageError(f"field '{name}': the standard deviation of {where} is {s}: all values are {m}; it cannot divide")
+    if layer is not None and layer[0] == per:
+        if layer[1] >= len(mean):
+            raise UsageError(f"field '{name}': statistics of {len(mean)} of '{per}', and index {layer[1]} is selected")
+        return [mean[layer[1]]], [std[layer[1]]], None
     return mean, std, per
 
 
-def settled(field: Field, name: str, variables: Sequence[str], dims: Sequence[str], axes: Any, shape: Sequence[int]) -> Field:
+def settled(field: Field, name: str, variables: Sequence[Named], dims: Sequence[str], axes: Any, shape: Sequence[int]) -> Field:
     """The field with numbers in place of statistics. ``shape``: of one variable, an extent for each of ``dims``;
     ``axes``: the choice on each (indexes, patch, periodic), or None."""
     steps = []
@@ -172,7 +181,7 @@ def settled(field: Field, name: str, variables: Sequence[str], dims: Sequence[st
 
 
 def _by_stats(
-    given: Stats, name: str, variables: Sequence[str], dims: Sequence[str], axes: Any, shape: Sequence[int]
+    given: Stats, name: str, variables: Sequence[Named], dims: Sequence[str], axes: Any, shape: Sequence[int]
 ) -> dict[str, Any]:
     found = [_numbers(given, v, name) for v in variables]
     kept = {per for _, _, per in found if per is not None}

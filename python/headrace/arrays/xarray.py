@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import Unsupported, UsageError
+from .alike import check_same_units
+from .calendars import times_of
 from .cube import Cube
-from .files import kind_of, read_arrays
+from .files import kind_of, named_arrays
 from .model import Stored, listed, number_type
+from .timeline import Timeline
 
 #: Links that change no value.
 _THROUGH = (
@@ -47,6 +50,7 @@ class Backed:
     scale: float | None = None
     offset: float | None = None
     missing: float | None = None
+    also_missing: tuple[float, ...] = ()
     astype: str = ""  # what xarray takes the stored numbers for
 
 
@@ -59,6 +63,7 @@ class Traced:
     )  # dims, axis of the files, files
     refused: dict[str, str] = field(default_factory=dict)
     coordinates: dict[str, Any] = field(default_factory=dict)
+    coordinate_attributes: dict[str, Any] = field(default_factory=dict)
     cuts: dict[str, list[int]] = field(default_factory=dict)
 
 
@@ -81,8 +86,9 @@ def trace(source: Any) -> Traced:
             continue
         out.variables[str(name)] = (tuple(map(str, variable.dims)), axis, files)
     for name in source.dims:
-        if name in source.coords and source[name].dtype.kind in "iuf":
+        if name in source.coords and source[name].dtype.kind in "iufM":
             out.coordinates[str(name)] = np.asarray(source[name].values)
+            out.coordinate_attributes[str(name)] = {k: v for k, v in source[name].attrs.items() if k in ("units", "calendar")}
     if not out.variables:
         reasons = "; ".join(f"'{n}': {why}" for n, why in out.refused.items()) or "it has no data variable"
         raise Unsupported(f"no variable of the xarray Dataset lies in a file as it is: {reasons}; {_REMEDY}")
@@ -182,10 +188,13 @@ def _decoded(function: Any, out: Backed) -> Backed:
     name = getattr(getattr(function, "func", None), "__name__", "")
     options = getattr(function, "keywords", {})
     if name == "_apply_mask":
-        values = [float(v) for v in options["encoded_fill_values"] if not np.isnan(v)]
-        if len(values) > 1 or not np.isnan(options["decoded_fill_value"]):
-            raise _Refused(f"it has several missing values: {values}")
-        return replace(out, missing=values[0]) if values else out
+        given = list(options["encoded_fill_values"])
+        if any(np.asarray(v).dtype.kind not in "iuf" for v in [*given, options["decoded_fill_value"]]):
+            raise _Refused("its missing values are texts")
+        values = sorted({float(v) for v in given if not np.isnan(v)})
+        if not np.isnan(options["decoded_fill_value"]):
+            raise _Refused(f"xarray puts {options['decoded_fill_value']!r} where values are missing")
+        return replace(out, missing=values[0], also_missing=tuple(values[1:])) if values else out
     if name == "_scale_offset_decoding":
         numbers = {k: None if options[k] is None else float(np.ravel(options[k])[0]) for k in ("scale_factor", "add_offset")}
         return replace(out, scale=numbers["scale_factor"], offset=numbers["add_offset"])
@@ -218,7 +227,7 @@ class XarrayCube(Cube):
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.cuts = traced.cuts
-        self._read: dict[tuple[str, str], dict[str, Stored]] = {}
+        self._read: dict[tuple[str, str], Mapping[str, Stored]] = {}
         self._stored = {name: [self._array(name, dims, f) for f in files] for name, (dims, _, files) in traced.variables.items()}
         first = {name: stored[0] for name, stored in self._stored.items()}
         self.files = [first | {n: Stored(n, (), why=f"{why}; {_REMEDY}") for n, why in traced.refused.items()}]
@@ -229,7 +238,7 @@ class XarrayCube(Cube):
     def _array(self, name: str, dims: tuple[str, ...], backed: Backed) -> Stored:
         place = (backed.path, backed.group)
         if place not in self._read:
-            self._read[place] = {a.name: a for a in read_arrays(*place)}
+            self._read[place] = named_arrays(*place)
         arrays = self._read[place]
         stored = arrays.get(backed.name) or (next(iter(arrays.values())) if len(arrays) == 1 else None)
         if stored is None:
@@ -242,7 +251,7 @@ class XarrayCube(Cube):
         out.packed = any(v is not None for v in values)
         out.scale = 1.0 if backed.scale is None else backed.scale
         out.offset = -0.0 if backed.offset is None else backed.offset
-        out.missing = backed.missing
+        out.missing, out.also_missing = backed.missing, list(backed.also_missing)
         if len(out.shape) != len(dims) or backed.astype not in ("", out.dtype) or (out.packed and out.dtype == "f16"):
             out.why = "xarray sees another array than the one in the file"
         return out
@@ -251,11 +260,20 @@ class XarrayCube(Cube):
         dims, axis, files = self.traced.variables[name]
         if len(files) > 1 and along != dims[axis]:
             raise UsageError(f"the files of '{name}' follow each other along '{dims[axis]}'; samples must run along it")
+        check_same_units(name, [(f.path, s) for f, s in zip(files, self._stored[name])])
         return self._stored[name]
+
+    def timeline(self, along: str) -> Timeline | None:
+        values = self.traced.coordinates.get(along)
+        if values is None:
+            return None
+        if values.dtype.kind == "M":
+            return Timeline(along, values.astype("M8[ns]").astype(np.int64), times_of({"units": "ns since 1970-01-01"}))
+        return Timeline(along, values, times_of(self.traced.coordinate_attributes.get(along, {})))
 
     def coordinate(self, dim: str, extent: int) -> Any:
         values = self.traced.coordinates.get(dim)
-        return values if values is not None and values.shape == (extent,) else None
+        return values if values is not None and values.shape == (extent,) and values.dtype.kind != "M" else None
 
     def open_all(self) -> None:
         for name, why in self.traced.refused.items():

@@ -20,7 +20,7 @@ from ..fields import array
 from .journal import Written, head_line
 from .layout import Wanted, choose_chunk, choose_shard, expected, grown, passes, wanted_of
 from .plan import Access, check_room, free_bytes, plan_of, size_of, slabs, target_class, written_attributes
-from .targets import Spec, check_name, parse_codec, plain_json
+from .targets import Spec, check_name, name_axes, parse_codec, plain_json
 
 _SHARD = 128 << 20  # plain bytes of a shard, unless asked
 _MOST_MEMORY = 1 << 30
@@ -82,6 +82,8 @@ class ArrayPacking:
         self.reader = _core.array_reader(description.filled())
         self.patch = self._patch()
         self.jobs = [self._job(name, new, number) for name, new, number in chosen]
+        if self.to == "zarr":
+            name_axes([job.spec for job in self.jobs])
         sized = sorted(self.jobs, key=lambda j: j.spec.name)
         self.lead = max((j for j in sized if j.spec.shape), key=lambda j: len(j.spec.shape), default=None)
         self.samples = self.lead.spec.shape[0] if self.lead else 0
@@ -304,6 +306,10 @@ class ArrayPacking:
             from ..arrays.zarr import zarr_attributes
 
             return zarr_attributes(path, group)
+        if self.cube.kind == "netcdf":
+            from ..arrays.netcdf import netcdf_attributes
+
+            return netcdf_attributes(path)
         return {}
 
     def _result(self, files: list[Written], total: int, kept: int, complete: bool) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arrays.cube import Cube
 from ..arrays.model import Stored
-from ..errors import Exhausted
+from ..errors import Exhausted, Unsupported
 from .targets import Target, ZarrTarget
 
 
@@ -34,10 +34,26 @@ class Access:
 
 
 def holds_values(urls: list[str], fields: Sequence[str], drop: Sequence[str]) -> bool:
-    """Whether some array has values of variable length or texts: those are packed sample by sample."""
-    arrays = Cube(urls).files[0]
+    """Whether some array has values of variable length or texts: those are packed sample by sample, but for a cube, whose
+    axes and coordinates samples do not have."""
+    cube = Cube(urls)
+    arrays = cube.files[0]
     wanted = [n for n in fields or arrays if n in arrays and n not in drop]
-    return any(arrays[n].values is not None or arrays[n].kind != "array" for n in wanted)
+    values = [n for n in wanted if arrays[n].values is not None or arrays[n].kind != "array"]
+    if values and is_cube(cube):
+        text = ", ".join(f"'{n}'" for n in values)
+        raise Unsupported(
+            f"{cube.where} is a cube with coordinates, and {text} cannot be packed as arrays (text, or values of variable length): "
+            f"pack with {' '.join(f'--drop {n}' for n in values)}"
+        )
+    return bool(values)
+
+
+def is_cube(cube: Cube) -> bool:
+    """Whether an axis has a coordinate: a variable of its name."""
+    arrays = cube.files[0].values()
+    shared = {dim for a in arrays for dim in a.dims if len(a.dims) > 1}
+    return any(a.dims == (a.name,) and a.name in shared for a in arrays)
 
 
 def target_class(to: str, path: str) -> type[Target]:
@@ -85,10 +101,26 @@ def size_of(path: str) -> tuple[int, int]:
 
 
 def written_attributes(stored: Stored) -> dict[str, Any]:
-    """Classic NetCDF says of signed types that they are unsigned; what is written has the types."""
+    """Classic NetCDF says of signed types that they are unsigned; what is written has the types. A missing value that the
+    type cannot hold (NaN of integers) is no element's, and is left out."""
     out = dict(stored.attributes)
     if out.pop("_Unsigned", None) is not None and stored.dtype.startswith("u"):
         for name in ("_FillValue", "missing_value"):
             if name in out and np.ndim(out[name]) == 0 and float(out[name]) < 0:
                 out[name] = int(out[name]) + (1 << int(stored.dtype[1:]))
+    for name in ("_FillValue", "missing_value"):
+        if name in out and not _holds(stored.dtype, out[name]):
+            del out[name]
     return out
+
+
+def _holds(dtype: str, value: Any) -> bool:
+    """Whether the type has these numbers; of floats all have."""
+    values = np.ravel(np.asarray(value))
+    if values.dtype.kind not in "iuf":
+        return False
+    if dtype[:1] not in ("i", "u"):
+        return True
+    bits, signed = int(dtype[1:]), dtype[0] == "i"
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return all(float(v).is_integer() and low <= v <= high for v in values.tolist())

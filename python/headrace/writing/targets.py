@@ -79,6 +79,17 @@ class Spec:
         }
 
 
+def name_axes(specs: Sequence[Spec]) -> None:
+    """Names for axes that have none, without which xarray does not open a Zarr store: one name, one length."""
+    lengths: dict[int, set[int]] = {}
+    bare = [s for s in specs if not s.dims]
+    for spec in bare:
+        for axis, n in enumerate(spec.shape):
+            lengths.setdefault(axis, set()).add(n)
+    for spec in bare:
+        spec.dims = tuple(f"axis{a}" if len(lengths[a]) == 1 else f"axis{a}_{n}" for a, n in enumerate(spec.shape))
+
+
 def check_name(name: str) -> None:
     if not name or name.startswith((".", "__")) or any(c in '/"\\' or ord(c) < 32 for c in name) or name in ("zarr.json",):
         raise UsageError(f"an array cannot be called {name!r} in HDF5, Zarr and npy: --rename new={name}")

@@ -13,11 +13,14 @@
 // decoded by a ParquetLibrary, which reads the file itself: a unit has no stored bytes.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "base/bytes.h"
 #include "format/format.h"
+#include "format/parquet/footer.h"
 #include "format/parquet/library.h"
 #include "format/parquet/rows.h"
 #include "format/parquet/types.h"
@@ -88,6 +91,7 @@ class ParquetIndexer {
 
   Result<PartPointer> run() {
     HEADRACE_TRY(check_magic());
+    HEADRACE_TRY(check_footer());
     HEADRACE_ASSIGN(const ParquetLibrary* library, parquet_library());
     HEADRACE_ASSIGN(layout_, library->layout(shard_.store, shard_.info.path));
     HEADRACE_TRY(find_columns());
@@ -126,6 +130,26 @@ class ParquetIndexer {
     return {};
   }
 
+  // Before the library is let at it, which throws where columns are encrypted.
+  Status check_footer() const {
+    constexpr uint64_t kTail = 8;  // the length and the magic
+    Buffer buffer;
+    const uint64_t tail = shard_.info.bytes - kTail;
+    HEADRACE_TRY(shard_.store.read_at(shard_.info.path, tail, 4, buffer));
+    const uint64_t length = load_le<uint32_t>(buffer.bytes());
+    if (length > tail - 4)
+      return corrupt(fmt::format("a footer of {} bytes in a file of {}", length, shard_.info.bytes))
+          .at(tail);
+    HEADRACE_TRY(shard_.store.read_at(shard_.info.path, tail - length, length, buffer));
+    HEADRACE_ASSIGN(const ParquetFooter footer,
+                    parse_parquet_footer(buffer.bytes(), tail - length, shard_.info.bytes));
+    if (footer.encrypted.empty()) return {};
+    return unsupported(fmt::format(
+        "columns are encrypted ('{}'), and headrace takes no keys: write the file again without "
+        "encryption, or without these columns",
+        fmt::join(footer.encrypted, "', '")));
+  }
+
   Status find_columns() {
     HEADRACE_ASSIGN(ParquetLeaves leaves, arrow_leaves(*layout_.schema));
     for (const ParquetGroup& group : layout_.groups)
@@ -143,6 +167,9 @@ class ParquetIndexer {
       columns_.push_back({std::move(leaf)});
       columns_.back().field = part_.field(columns_.back().leaf.field);
     }
+    if (columns_.empty() && !key_)
+      return unsupported(fmt::format("no column that a field can hold: {}",
+                                     fmt::join(part_.head().notices, "; ")));
     return {};
   }
 

@@ -213,7 +213,8 @@ class Rows {
       for (int64_t k = begin; k < end; ++k) HEADRACE_TRY(in_list(child, k));
       return {};
     }
-    return add_numbers(child, begin, end);
+    HEADRACE_ASSIGN(const bool several, holds_lists(child));
+    return several ? add_lists(child, begin, end) : add_numbers(child, begin, end);
   }
 
  private:
@@ -226,6 +227,31 @@ class Rows {
       return arrow_is_binary(values.format());
     }
     return arrow_is_binary(node.format());
+  }
+
+  // Whether each element has a length of its own.
+  static Result<bool> holds_lists(Node node) {
+    while (node.is_struct()) {
+      HEADRACE_ASSIGN(node, node.child());
+    }
+    return node.is_list() && !arrow_fixed_size(node.format());
+  }
+
+  // A value for each of the lists; none where a null is among them.
+  Status add_lists(const Node& node, int64_t begin, int64_t end) {
+    std::vector<size_t> ends;
+    flat_.clear();
+    has_null_ = false;
+    for (int64_t i = begin; i < end; ++i) {
+      HEADRACE_TRY(flatten_one(node, i));
+      ends.push_back(flat_.size());
+    }
+    size_t from = 0;
+    for (const size_t to : ends) {
+      if (!has_null_) out_.add_value(Bytes(flat_).subspan(from, to - from));
+      from = to;
+    }
+    return {};
   }
 
   // Whether a value of a list of bytes is none: the row then lacks the field, as in an Arrow file.

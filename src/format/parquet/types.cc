@@ -39,6 +39,19 @@ bool is_file(const ArrowSchema& schema) {
          path->dictionary == nullptr && arrow_is_text(format_of(*path));
 }
 
+// A type that no field holds, as a person says it: Arrow's interface has letters.
+std::string type_words(std::string_view format) {
+  if (format == "n") return "nothing but nulls (the type null)";
+  if (format.starts_with("d:")) {
+    std::string digits(format.substr(2));
+    digits = digits.substr(0, digits.find(',', digits.find(',') + 1));  // without the bits
+    return fmt::format("a decimal({}) (pyarrow casts it to float64)", digits);
+  }
+  if (format.starts_with("ti")) return "an interval of time";
+  if (format == "+r") return "run-end encoded";
+  return fmt::format("of the type '{}' (Arrow's C name)", format);
+}
+
 bool is_number(Kind kind) {
   return kind == Kind::kInt || kind == Kind::kFloat;
 }
@@ -128,7 +141,7 @@ class Walker {
     } else if (const auto type = arrow_number(format); type) {
       why = number_field(above, *type, made);
     } else {
-      why = fmt::format("of the type '{}'", format);
+      why = type_words(format);
     }
     const bool twice = std::any_of(out_.fields.begin(), out_.fields.end(),
                                    [&](const ParquetLeaf& f) { return f.field.name == name; });
@@ -172,9 +185,15 @@ class Walker {
       field.storage = Storage::kInline;
       return {};
     }
-    // Only the outermost extent may vary: the lists within would each have a length of their own.
-    if (std::find(shape.begin() + 1, shape.end(), kVaries) != shape.end())
-      return "a list of lists of different lengths";
+    // Lists of lists: several values, each with a length of its own, as of an Arrow file.
+    if (std::find(shape.begin() + 1, shape.end(), kVaries) != shape.end()) {
+      if (std::find(shape.begin() + 2, shape.end(), kVaries) != shape.end())
+        return "lists within lists within lists, of different lengths";
+      field.kind = Kind::kArray;
+      field.many = true;
+      field.shape = {shape.begin() + 1, shape.end()};
+      return {};
+    }
     const bool tokens = shape == Shape{kVaries} && kind_named(above.kind) == Kind::kTokens;
     field.kind = tokens ? Kind::kTokens : Kind::kArray;
     if (!tokens) field.shape = shape;

@@ -9,6 +9,7 @@
 //   list of numbers                  an array [?]; of fixed-size lists of n: [?, n]
 //   fixed-size list of numbers       an array [n]
 //   list of string or binary         several values
+//   list of lists of numbers         several arrays
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only zarr-python can read of Zarr (codecs of its own, texts), as bytes for the engine. Slow: one call at a time."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from .h5py import Numbers
+from .model import Listed, Stored, no_places, number_type, one_place
+
+#: Texts are read when the store is opened; so many and no more.
+_MOST_TEXTS = 1 << 22
+
+
+def _open(root: str, folder: str) -> Any:
+    import zarr
+
+    within = os.path.relpath(folder, root)
+    store = zarr.storage.ZipStore(root, mode="r") if os.path.isfile(root) else root
+    return zarr.open_array(store, path="" if within == "." else within, mode="r")
+
+
+class ZarrNumbers(Numbers):
+    """As of HDF5: bytes of the array as if its elements lay one after the other."""
+
+    def _opened(self) -> Any:
+        if self._dataset is None or self._owner != os.getpid():
+            self._dataset, self._owner = _open(self.path, self.name), os.getpid()
+        return self._dataset
+
+    def _taken(self, dataset: Any, index: tuple[Any, ...]) -> Any:
+        data = np.asarray(dataset[index])
+        return data.astype(data.dtype.newbyteorder("<"), copy=False)
+
+
+def through_zarr(root: str, folder: str, out: Listed, dtype: Any, reason: str) -> Stored:
+    """The array with a reader; or the reason why not."""
+    plain = Stored(out.name, out.dims, out.shape, tuple(max(1, n) for n in out.shape), number_type(dtype))
+    if not plain.dtype or out.kind != "array" or out.inner:
+        plain.why = reason
+        return plain
+    try:
+        array = _open(root, folder)
+        attributes = dict(array.attrs)
+        if tuple(array.shape) != tuple(out.shape) or number_type(array.dtype) != plain.dtype:
+            raise ValueError("zarr-python sees another array")
+    except ImportError:
+        plain.why = f"{reason}; zarr-python may read it: pip install zarr"
+        return plain
+    except Exception as e:  # whatever zarr-python and its codecs raise
+        plain.why = f"{reason}; zarr-python does not read it either: {' '.join(str(e).split())[:200]}"
+        return plain
+    plain.files = [f"{folder}#zarr"]
+    count = math.prod(plain.shape)
+    element = int(plain.dtype.lstrip("uif")) // 8
+    plain.places = one_place(0, count * element) if count else no_places(0)
+    plain.slow, plain.library = reason, "zarr-python"
+    plain.reader = ZarrNumbers(root, folder, element)
+    plain.unpack_by(attributes)
+    return plain
+
+
+def zarr_texts(root: str, folder: str, out: Listed) -> Stored:
+    """Texts of any length: read now, and kept."""
+    plain = Stored(out.name, out.dims, out.shape, tuple(max(1, n) for n in out.shape), "u8", kind="text")
+    count = math.prod(out.shape)
+    if count > _MOST_TEXTS:
+        plain.why = f"it holds {count} texts; up to {_MOST_TEXTS} are read"
+        return plain
+    try:
+        array = _open(root, folder)
+        texts = np.ravel(np.asarray(array[...]))
+        plain.attributes = {k: v for k, v in dict(array.attrs).items() if isinstance(v, (str, int, float))}
+    except ImportError:
+        plain.why = "it holds texts, which zarr-python reads: pip install zarr"
+        return plain
+    except Exception as e:  # whatever zarr-python and its codecs raise
+        plain.why = f"it holds texts, which zarr-python does not read: {' '.join(str(e).split())[:200]}"
+        return plain
+    values = [str(t).encode("utf-8", "surrogateescape") if t is not None else b"" for t in texts.tolist()]
+    plain.values = {"literal": b"".join(values), "lengths": [len(v) for v in values]}
+    plain.places = no_places(0)
+    plain.files = [folder]
+    return plain
