@@ -84,7 +84,7 @@ Status ArrowBody::place_arrays(const ArrowSchema& schema, const ArrowBatch& batc
     if (node.length < 0 || node.length > kMaxLength || node.nulls < 0 || node.nulls > node.length)
       return corrupt(fmt::format("column '{}' claims {} values, {} of them null", field.name,
                                  node.length, node.nulls));
-    ArrowNode& array = arrays_[i];
+    ArrowValues& array = arrays_[i];
     array = {static_cast<uint64_t>(node.length), static_cast<uint64_t>(node.nulls),
              static_cast<uint32_t>(buffers), 0};
     if (is_view(field.type) && !field.dictionary) {

@@ -15,7 +15,7 @@
 namespace headrace {
 
 // The values of one field in one batch.
-struct ArrowNode {
+struct ArrowValues {
   uint64_t length = 0;
   uint64_t nulls = 0;
   uint32_t buffer = 0;    // the first of its buffers
@@ -44,7 +44,7 @@ class ArrowBody {
 
   // Finds the buffers of all fields.  `begin` is where the body lies; its length was checked.
   Status open(const ArrowSchema& schema, const ArrowBatch& batch, uint64_t begin, uint64_t length);
-  const ArrowNode& array(uint32_t field) const { return arrays_[field]; }
+  const ArrowValues& array(uint32_t field) const { return arrays_[field]; }
 
   // A buffer of a field: 0 is that of the nulls, wherever the type has one.
   Status locate(uint32_t field, uint32_t number, ArrowExtent& out);
@@ -70,7 +70,7 @@ class ArrowBody {
   uint64_t allowance_;
   uint64_t begin_ = 0;
   ArrowCompression compression_ = ArrowCompression::kNone;
-  std::vector<ArrowNode> arrays_;
+  std::vector<ArrowValues> arrays_;
   std::vector<ArrowPlace> places_;
   Buffer opened_;
 };

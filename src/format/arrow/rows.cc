@@ -117,7 +117,7 @@ Status ArrowRows::load_offsets(uint32_t node) {
 
 Status ArrowRows::load_blob(const ArrowLeaf& leaf) {
   Held& held = held_[leaf.node];
-  const ArrowNode& array = body_.array(leaf.node);
+  const ArrowValues& array = body_.array(leaf.node);
   if (!is_view(schema_.fields[leaf.node].type)) {
     HEADRACE_TRY(load_offsets(leaf.node));
     HEADRACE_TRY(locate(leaf.node, 2, held.data));
