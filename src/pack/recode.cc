@@ -55,7 +55,7 @@ class FitSink final : public ImageSink {
     const View view =
         size == source ? identity_view(source) : resize_view(source, size, Filter::kBicubic);
     const Box region =
-        resampler_.begin(view, 1, channels, Store{.layout = Layout::kNHWC}, pixels_.span());
+        resampler_.begin(view, 1, channels, PixelOutput{.layout = Layout::kNHWC}, pixels_.span());
     return ImageRequest{region, mode, 1};
   }
   Status rows(const Rows& rows) override {
