@@ -81,7 +81,10 @@ def test_mnist_as_torchvision_reads_it(tmp_path: pathlib.Path, packed: bool) -> 
     rng = np.random.default_rng(1)
     ends = ".gz" if packed else ""
     for split, n in (("train", 9), ("t10k", 4)):
-        for name, data in (("images-idx3", rng.integers(0, 255, (n, 28, 28), np.uint8)), ("labels-idx1", np.arange(n, dtype=np.uint8))):
+        for name, data in (
+            ("images-idx3", rng.integers(0, 255, (n, 28, 28), np.uint8)),
+            ("labels-idx1", np.arange(n, dtype=np.uint8)),
+        ):
             put(tmp_path / f"{split}-{name}-ubyte", idx(data))
             if packed:
                 put(tmp_path / "gz" / f"{split}-{name}-ubyte.gz", gzip.compress(idx(data)))

@@ -20,7 +20,15 @@ def coco(root: pathlib.Path) -> dict:
         put(root / "images" / f"im.{i}.jpg", picture(i, size=(width, height)))
         images.append({"id": 10 * i + 3, "file_name": f"im.{i}.jpg", "width": width, "height": height})
         for n in range(i):  # the first has none
-            annotations.append({"id": len(annotations), "image_id": 10 * i + 3, "category_id": 7 if n else 2, "bbox": [n + 1.5, 2, 10, 5.25], "iscrowd": 0})
+            annotations.append(
+                {
+                    "id": len(annotations),
+                    "image_id": 10 * i + 3,
+                    "category_id": 7 if n else 2,
+                    "bbox": [n + 1.5, 2, 10, 5.25],
+                    "iscrowd": 0,
+                }
+            )
     annotations.append({"id": 99, "image_id": 3, "category_id": 2, "bbox": [0, 0, 4, 4], "iscrowd": 1})
     out = {"images": images, "annotations": annotations, "categories": [{"id": 7, "name": "dog"}, {"id": 2, "name": "cat"}]}
     put(root / "annotations" / "instances_val.json", json.dumps(out).encode())
@@ -29,7 +37,10 @@ def coco(root: pathlib.Path) -> dict:
 
 def test_coco(tmp_path: pathlib.Path) -> None:
     theirs = coco(tmp_path)
-    for source, root in ((tmp_path / "annotations" / "instances_val.json", tmp_path / "images"), (tmp_path / "annotations" / "instances_val.json", None)):
+    for source, root in (
+        (tmp_path / "annotations" / "instances_val.json", tmp_path / "images"),
+        (tmp_path / "annotations" / "instances_val.json", None),
+    ):
         ds = hr.open(source, root=root)
         assert keys(ds) == ["im.0", "im.1", "im.2"] and ds.classes == ["cat", "dog"]
         assert ds["image_id"].tolist() == [3, 13, 23]

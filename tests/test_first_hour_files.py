@@ -208,7 +208,13 @@ def test_columns_by_name(tmp_path: pathlib.Path) -> None:
 
 
 def test_several_stored_names_as_webdataset_writes_them(tmp_path: pathlib.Path) -> None:
-    members = [("a.jpg", picture(1)), ("a.cls", b"1"), ("b.png", picture(2, "PNG")), ("b.cls", b"2"), ("c.webp", picture(3, "WEBP"))]
+    members = [
+        ("a.jpg", picture(1)),
+        ("a.cls", b"1"),
+        ("b.png", picture(2, "PNG")),
+        ("b.cls", b"2"),
+        ("c.webp", picture(3, "WEBP")),
+    ]
     write_tar(tmp_path / "x.tar", members)
     ds = hr.open(tmp_path / "x.tar", {"image": hr.image("png;jpg;webp;gif").resize((8, 8))})
     assert [s["image"].shape for s in ds] == [(3, 8, 8)] * 3

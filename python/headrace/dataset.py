@@ -126,9 +126,7 @@ def _reading(urls: Any, header: Any, separator: Any, table: Any) -> Any:
     return [f"{url}#{'&'.join(words)}" for url in urls]
 
 
-def with_names(
-    source: _core.Source, fields: Mapping[str, Field] | None
-) -> tuple[_core.Source, Mapping[str, Field] | None]:
+def with_names(source: _core.Source, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """Fields by the name that the data have: ``"jpg;png"`` is the first that a sample has, ``"image"`` a picture of any extension."""
     if not isinstance(fields, Mapping):
         return source, fields
@@ -368,7 +366,9 @@ class Dataset(Views):
         names = [name] if name in known else stored_names(name, known)
         if not names and name != "key":
             raise UsageError(f"there is no field '{name}'; there are {', '.join(n for n, _ in self.schema)}")
-        if name == "key" or (len(names) == 1 and known[names[0]]["kind"] in ("int", "float", "text") and not known[names[0]]["many"]):
+        if name == "key" or (
+            len(names) == 1 and known[names[0]]["kind"] in ("int", "float", "text") and not known[names[0]]["many"]
+        ):
             (column,) = self._source.columns([name if name == "key" else names[0]], 0, len(self))
             numbers = all(isinstance(v, (int, float)) for v in column)
             return np.asarray(column) if numbers else column

@@ -92,7 +92,9 @@ def coco(path: str, root: str | None) -> _core.Source | None:
             crowds += 1
             continue
         if category not in number or not isinstance(box, list) or len(box) != 4:
-            raise DataError(f"{path}: annotation {n} has category {category!r} and bbox {box!r}; a known id and four numbers are wanted")
+            raise DataError(
+                f"{path}: annotation {n} has category {category!r} and bbox {box!r}; a known id and four numbers are wanted"
+            )
         boxes[image].append((box[0], box[1], box[0] + box[2], box[1] + box[3]))
         labels[image].append(number[category])
     files = [str(image["file_name"]) for image in images]
@@ -144,7 +146,9 @@ def _yolo_boxes(path: str, width: int, height: int) -> tuple[list[Any], list[int
             except ValueError:
                 raise DataError(f"{path}: line {number}: 'class x y width height' is wanted, not {line.strip()!r}") from None
             if len(cells) != 5 or not all(0 <= v <= 1 for v in (x, y, w, h)):
-                raise DataError(f"{path}: line {number}: five numbers, the last four shares of the picture, are wanted, not {line.strip()!r}")
+                raise DataError(
+                    f"{path}: line {number}: five numbers, the last four shares of the picture, are wanted, not {line.strip()!r}"
+                )
             boxes.append(((x - w / 2) * width, (y - h / 2) * height, (x + w / 2) * width, (y + h / 2) * height))
             labels.append(label)
     return boxes, labels

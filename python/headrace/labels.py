@@ -45,7 +45,9 @@ def hugging_face_classes(source: _core.Source, urls: Any) -> list[str]:
     from .layouts import resolved
 
     found = _core.expand_urls(resolved(urls))
-    named = {n: list(f["names"]) for n, f in _features(str(found[0])).items() if isinstance(f, dict) and f.get("_type") == "ClassLabel"}
+    named = {
+        n: list(f["names"]) for n, f in _features(str(found[0])).items() if isinstance(f, dict) and f.get("_type") == "ClassLabel"
+    }
     for usual in _USUAL:
         if usual in named:
             return named[usual]

@@ -148,7 +148,9 @@ def _front_matter(path: str) -> dict[str, Any]:
 
         found = yaml.safe_load(text[3:].split("\n---", 1)[0])
     except ImportError:
-        raise UsageError(f"{path}/README.md says which files are which split; reading it needs PyYAML (pip install pyyaml)") from None
+        raise UsageError(
+            f"{path}/README.md says which files are which split; reading it needs PyYAML (pip install pyyaml)"
+        ) from None
     except yaml.YAMLError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -176,7 +178,9 @@ def _configured(path: str, part: str) -> list[str] | None:
         config, split = part, ""
     config = config or default or (next(iter(configs)) if len(configs) == 1 else "")
     if config not in configs:
-        raise UsageError(f"{path} has the configurations {', '.join(configs)}: say which, as in '{path}#{next(iter(configs))}/train'")
+        raise UsageError(
+            f"{path} has the configurations {', '.join(configs)}: say which, as in '{path}#{next(iter(configs))}/train'"
+        )
     splits = configs[config]
     if not split and len(splits) == 1:
         split = next(iter(splits))

@@ -156,8 +156,10 @@ class Loader:
         self._batch_maps: list[Callable[[Batch], Any]] = []
         self._map_seconds = 0.0
         self._consumed = [0, 0.0, 0.0]  # batches, seconds waiting here, seconds in the caller's loop
-        name = f"{self._core.fingerprint()}/{self._global}/{options['tail']}"
-        ranks.compare_plans(name, self._core.plan_id(), self.ranks)
+        settings = {"global_batch_size": self._global, "tail": options["tail"]}
+        if batch_size is not None:
+            settings = {"batch_size": self._global // self.ranks.world, "tail": options["tail"]}
+        ranks.compare_plans(self._core.fingerprint(), self._core.plan_id(), self.ranks, settings)
         register_pytree(output)
         _open_loaders.add(self)
 
@@ -258,6 +260,7 @@ class Loader:
 
     def _epoch(self, n: int, until: int | None) -> Iterator[Batch]:
         self._alive()
+        ranks.check_still(self.ranks)
         n = self._check_epoch(n)
         start = self._core.settle(*self._position)
         if self._midway or start[0] != n:
@@ -317,7 +320,9 @@ class Loader:
             warn(f"{count} of the first {delivered:,} samples were bad and replaced ({share:.0%}): see loader.quarantine")
         if last:
             if count:
-                warn(f"{count} of {delivered:,} samples of epoch {epoch - 1} were bad and replaced ({share:.1%}): see loader.quarantine")
+                warn(
+                    f"{count} of {delivered:,} samples of epoch {epoch - 1} were bad and replaced ({share:.1%}): see loader.quarantine"
+                )
             replaced, delivered, told = replaced + count, 0, False
         self._reported = (replaced, delivered, told)
 

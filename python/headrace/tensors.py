@@ -158,7 +158,9 @@ def _idx(path: str) -> Tensor:
         raise DataError(f"{path}: {e}") from None
     if len(data) != size:
         raise DataError(f"{path}: {len(data)} bytes of data, its header says {size}")
-    return Tensor(shape, stored.newbyteorder("="), path, values=np.frombuffer(data, stored).reshape(shape).astype(stored.newbyteorder("=")))
+    return Tensor(
+        shape, stored.newbyteorder("="), path, values=np.frombuffer(data, stored).reshape(shape).astype(stored.newbyteorder("="))
+    )
 
 
 def idx_folder(path: str, names: Sequence[str], part: str) -> _core.Source | None:
@@ -317,7 +319,9 @@ def _placed(path: str, archive: zipfile.ZipFile, names: dict[str, str], name: st
         steps.append(expected)
         expected *= n
     last = saved.offset + sum((n - 1) * s for n, s in zip(saved.shape, saved.stride) if n > 0)
-    if min((*saved.shape, *saved.stride, saved.offset), default=0) < 0 or (expected and (last + 1) * dtype.itemsize > info.file_size):
+    if min((*saved.shape, *saved.stride, saved.offset), default=0) < 0 or (
+        expected and (last + 1) * dtype.itemsize > info.file_size
+    ):
         raise DataError(f"{path}: '{name}' {list(saved.shape)} does not fit into its {info.file_size} bytes")
     plain = all(n <= 1 or s == e for n, s, e in zip(saved.shape, saved.stride, reversed(steps)))
     if info.compress_type == zipfile.ZIP_STORED and plain:
@@ -326,4 +330,3 @@ def _placed(path: str, archive: zipfile.ZipFile, names: dict[str, str], name: st
     strides = tuple(s * dtype.itemsize for s in saved.stride)
     view = np.lib.stride_tricks.as_strided(data, saved.shape, strides, writeable=False)
     return Tensor(saved.shape, dtype, path, values=np.ascontiguousarray(view))
-

@@ -59,7 +59,8 @@ struct Guess {
   Rows rows;
 };
 
-// With quotes where that goes; a text whose quotes are no quotes is read without.
+// With quotes where that goes.  Texts with tabs are often written without: where quotes do not
+// close, they are letters.
 Result<Guess> look(std::string_view text, char separator) {
   Guess out{.form = {.separator = separator}, .rows = {}};
   Result<Rows> rows = first_rows(text, out.form);
@@ -67,7 +68,7 @@ Result<Guess> look(std::string_view text, char separator) {
     CsvForm plain = out.form;
     plain.quotes = false;
     const Result<Rows> unquoted = first_rows(text, plain);
-    if (unquoted.ok() && is_table(unquoted.value()) && !rows.ok()) {
+    if (unquoted.ok() && is_table(unquoted.value()) && !rows.ok() && separator == '\t') {
       out.form = plain;
       out.rows = unquoted.value();
       return out;
