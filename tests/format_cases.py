@@ -9,6 +9,7 @@ import pathlib
 import pickle
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,17 @@ def as_image(samples: list[Sample], root: pathlib.Path) -> pathlib.Path:
     folder = as_folder(samples, root / "tree")
     subprocess.run(["mksquashfs", folder, root / "x.sqfs", "-quiet", "-no-progress", "-comp", "zstd"], check=True)
     return root / "x.sqfs"
+
+
+def as_zip(method: int) -> Callable[[list[Sample], pathlib.Path], pathlib.Path]:
+    def make(samples: list[Sample], root: pathlib.Path) -> pathlib.Path:
+        folder = as_folder(samples, root / "tree")
+        with zipfile.ZipFile(root / "x.zip", "w", method) as z:
+            for file in sorted(folder.rglob("*")):
+                z.write(file, file.relative_to(folder))
+        return root / "x.zip"
+
+    return make
 
 
 def as_pickle(samples: list[Sample], root: pathlib.Path) -> pathlib.Path:
@@ -189,6 +201,8 @@ CASES = {
     "npz": Case(packed("npz"), ALL),
     "npz rows": Case(as_rows, {"label": "cls", "text": "txt", "array": "npy"}),
     "squashfs": Case(as_image, ALL),
+    "zip": Case(as_zip(zipfile.ZIP_STORED), ALL),
+    "zip deflated": Case(as_zip(zipfile.ZIP_DEFLATED), ALL),
     "megatron": Case(as_megatron, {"array": "tokens"}),
     "beton": Case(golden("beton/jpg.beton.gz"), BETON, golden=True),
     "beton raw": Case(golden("beton/raw.beton.gz"), BETON, golden=True),

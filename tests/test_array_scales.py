@@ -244,7 +244,7 @@ def test_statistics_are_of_the_unpacked_numbers(tmp_path, packing):
         assert (one["v"]["min"], one["v"]["max"], one["v"]["nan"]) == (np.nanmin(v), np.nanmax(v), np.isnan(v).sum())
         per = hr.stats(urls, "v", per="level")
         np.testing.assert_allclose(per["v"]["mean"], np.nanmean(v, (0, 2, 3)), rtol=1e-12)
-        command = [sys.executable, "-m", "headrace", "stats", *urls, "--fields", "v", "--json", str(tmp_path / "s.json")]
+        command = [sys.executable, "-m", "headrace", "stats", *urls, "--fields", "v", "--to", str(tmp_path / "s.json")]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
         assert json.loads((tmp_path / "s.json").read_text())["v"]["mean"] == one["v"]["mean"]
 

@@ -377,7 +377,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "Samples by number": [
         Case("a number that is not there", IndexError, lambda p: hr.open(p["photos"])[8], "0 to len-1"),
-        Case("a text", USAGE, lambda p: hr.open(p["photos"])["a0"], "a number"),
+        Case("a text", USAGE, lambda p: hr.open(p["photos"])["a0"], "a number, or the name of a field"),
         Case("numbers with fractions", USAGE, lambda p: hr.open(p["photos"])[[0.5]], "whole ones"),
         Case("a mask of another length", USAGE, lambda p: hr.open(p["photos"])[[True, False]], "as long as the data set"),
     ],

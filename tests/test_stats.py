@@ -278,13 +278,13 @@ def command(*args):
 
 def test_the_command(store, tmp_path):
     url, want = store
-    done = command(url, "--fields", "t,mask", "--per", "level", "--json", tmp_path / "s.json")
+    done = command(url, "--fields", "t,mask", "--per", "level", "--to", tmp_path / "s.json")
     assert done.returncode == 0, done.stderr
     assert "850" in done.stdout
     assert f"{np.nanmean(want['t'][:, 2].astype('f8')):.6g}" in done.stdout
     found = json.loads((tmp_path / "s.json").read_text())
     assert found == hr.stats(url, ["t", "mask"], per="level")
-    assert json.loads(command(url, "--json", "-").stdout) == hr.stats(url)
+    assert json.loads(command(url, "--json").stdout) == hr.stats(url)
     done = command(url, "--per", "height")
     assert done.returncode == 2
     assert "height" in done.stderr

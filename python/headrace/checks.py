@@ -60,3 +60,9 @@ def one_of(value: Any, name: str, choices: tuple[str, ...]) -> str:
         words = ", ".join(f'"{c}"' for c in choices[:-1]) + f' or "{choices[-1]}"'
         raise UsageError(f"{name} is {words}, not {value!r}")
     return str(value)
+
+
+def checked_bool(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is True or False, not {value!r}")
+    return value

@@ -12,9 +12,9 @@ import typer
 
 import headrace as hr
 
-from .cli_options import Index, Json, Root, Source, Threads
+from .cli_options import Index, Json, Names, Root, Source, Threads, names
 
-_NAMES = "; may be given several times"
+_NAMES = "; several: a,b or the option again"
 
 
 def _pairs(texts: list[str], option: str, example: str) -> dict[str, str]:
@@ -28,11 +28,11 @@ def _pairs(texts: list[str], option: str, example: str) -> dict[str, str]:
     return out
 
 
-def _shares(text: str) -> dict[str, float]:
+def _shares(texts: list[str]) -> dict[str, float]:
     try:
-        return {name: float(share) for name, share in _pairs([text], "--split", "train=0.9,val=0.1").items()}
+        return {name: float(share) for name, share in _pairs(texts, "--split", "train=0.9,val=0.1").items()}
     except ValueError:
-        raise hr.UsageError(f"--split is like train=0.9,val=0.1, not {text!r}") from None
+        raise hr.UsageError(f"--split is like train=0.9,val=0.1, not {','.join(texts)!r}") from None
 
 
 def _sizes(text: str) -> list[int]:
@@ -54,9 +54,9 @@ def pack(
     for_workers: Annotated[int, typer.Option(help="… times this many workers each.", min=1)] = 1,
     keep_order: Annotated[bool, typer.Option("--keep-order", help="Keep the order; else each shard is a random part.")] = False,
     seed: Annotated[int, typer.Option(help="Of the random order, and of --split.", min=0)] = 0,
-    fields: Annotated[Optional[list[str]], typer.Option(help=f"A field to write, in place of all{_NAMES}.")] = None,
-    drop: Annotated[Optional[list[str]], typer.Option(help=f"A field not to write{_NAMES}.")] = None,
-    rename: Annotated[Optional[list[str]], typer.Option(help=f"new=old: the field's new name{_NAMES}.")] = None,
+    fields: Annotated[Names, typer.Option(help=f"A field to write, in place of all{_NAMES}.")] = None,
+    drop: Annotated[Names, typer.Option(help=f"A field not to write{_NAMES}.")] = None,
+    rename: Annotated[Names, typer.Option(help=f"new=old: the field's new name{_NAMES}.")] = None,
     max_side: Annotated[
         Optional[int], typer.Option(help="Make pictures whose longer side exceeds this smaller; others stay as they are.", min=1)
     ] = None,
@@ -64,9 +64,9 @@ def pack(
         Optional[int], typer.Option(help="Encode every JPEG again with this quality; --max-side alone uses 90.", min=1, max=100)
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Store pictures as plain pixels (.npy).")] = False,
-    recode: Annotated[Optional[list[str]], typer.Option(help=f"The picture fields that these are for; else all{_NAMES}.")] = None,
+    recode: Annotated[Names, typer.Option(help=f"The picture fields that these are for; else all{_NAMES}.")] = None,
     split: Annotated[
-        Optional[str], typer.Option(help="train=0.9,val=0.1: a pack in DESTINATION/train and one in DESTINATION/val, by key.")
+        Names, typer.Option(help="train=0.9,val=0.1: a pack in DESTINATION/train and one in DESTINATION/val, by key.")
     ] = None,
     codec: Annotated[
         Optional[str], typer.Option(help="Of Zarr and HDF5: blosc-lz4, blosc-zstd, zstd, gzip, none; zstd:9 with a level.")
@@ -98,9 +98,9 @@ def pack(
     start = time.perf_counter()
     work = prepare(
         source, destination, to=to, shards=shards, shard_size=shard_size or 0, for_ranks=for_ranks, for_workers=for_workers,
-        keep_order=keep_order, seed=seed, fields=fields or None, drop=drop or None,
+        keep_order=keep_order, seed=seed, fields=names(fields), drop=names(drop),
         rename=_pairs(rename, "--rename", "new=old") if rename else None, max_side=max_side, quality=quality, raw=raw,
-        recode=recode or None, split=_shares(split) if split else None, codec=codec, window=window,
+        recode=names(recode), split=_shares(split) if split else None, codec=codec, window=window,
         patch=_sizes(patch) if patch else None, along=along, threads=threads, memory=memory, root=root,
     )  # fmt: skip
     estimate = work.estimate()

@@ -9,23 +9,24 @@ import typer
 
 import headrace as hr
 
-from .cli_options import Threads
+from .cli_options import Json, Names, Threads, names
 
 _Arrays = Annotated[list[str], typer.Argument(help="HDF5, NetCDF, Zarr or npy: files, globs, braces.")]
 
 
 def stats(
     url: _Arrays,
-    fields: Annotated[Optional[str], typer.Option(help="Names of variables, t2m,u10; all but coordinates unless given.")] = None,
-    per: Annotated[Optional[str], typer.Option(help="An axis: numbers for each index of it, like level.")] = None,
-    to: Annotated[
-        Optional[str], typer.Option("--json", metavar="FILE", help="Written as JSON, for .normalize(FILE); -: to stdout.")
+    fields: Annotated[
+        Names, typer.Option(help="Names of variables, t2m,u10 or the option again; all but coordinates unless given.")
     ] = None,
+    per: Annotated[Optional[str], typer.Option(help="An axis: numbers for each index of it, like level.")] = None,
+    to: Annotated[Optional[str], typer.Option(metavar="FILE", help="Written there as JSON, for .normalize(FILE).")] = None,
+    as_json: Json = False,
     threads: Threads = 0,
 ) -> None:
     """Mean, std, min, max, count and NaN count of each variable, for normalising.
 
-    Example: [bold]headrace stats 'era5-{1979..2020}.nc' --fields t,z --per level --json stats.json[/],
+    Example: [bold]headrace stats 'era5-{1979..2020}.nc' --fields t,z --per level --to stats.json[/],
     then [bold]hr.array("t").normalize("stats.json")[/]
     """
     from . import terminal
@@ -34,18 +35,18 @@ def stats(
         task = bars.add_task("reading", total=None)
         found = hr.stats(
             url,
-            [n.strip() for n in fields.split(",")] if fields is not None else None,
+            names(fields),
             per=per,
             threads=threads,
             progress=lambda done, total: bars.update(task, completed=done, total=total),
         )
-    if to == "-":
+    if to is not None:
+        found.save(to)
+    if as_json:
         import json
 
         print(json.dumps(found, indent=1))
         return
-    if to is not None:
-        found.save(to)
     rows = terminal.table("variable", per or "", ">count", ">NaN", ">mean", ">std", ">min", ">max")
     for name, entry in found.items():
         for row in _rows(name, entry):

@@ -6,18 +6,21 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
 from . import _core
-from .checks import path, whole
+from .checks import checked_bool, path, whole
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, ColumnsField, Field
 from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".csv.zst", ".tsv.zst", ".jsonl.zst")
 
 #: Of which fields say what a sample is.
 ARRAY_FORMATS = ("hdf5", "netcdf", "npy", "zarr")
@@ -30,6 +33,11 @@ def tell_once(text: str) -> None:
     if text not in _told:
         _told.add(text)
         print(f"headrace: {text}", file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """Says something to the user, each time."""
+    print(f"headrace: {text}", file=sys.stderr)
 
 
 def _encodes(text: str) -> bool:
@@ -48,9 +56,11 @@ def places_of(source: Any) -> Any:
 
 
 def urls_of(source: Any) -> list[str]:
-    """A path, a glob, braces, or a list of them."""
+    """A path, a glob, braces, or a list or generator of them."""
     if isinstance(source, (str, os.PathLike)):
         source = [source]
+    if isinstance(source, Iterator) or (isinstance(source, Iterable) and type(source) in (set, frozenset)):
+        source = sorted(source) if isinstance(source, (set, frozenset)) else list(source)
     if isinstance(source, Sequence) and source and all(isinstance(s, (str, os.PathLike)) for s in source):
         urls = [os.fspath(s) for s in source]
         for url in urls:
@@ -65,7 +75,15 @@ def urls_of(source: Any) -> list[str]:
 
 
 def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory: bool | str = False) -> _core.Source:
-    source = _core.open_source(urls, path(index, "index"), path(root, "root"))
+    from .layouts import recognise, resolved
+
+    made = None
+    if index is None:
+        urls = resolved(urls)
+        made = recognise(urls, None if root is None else os.fspath(root))
+    if root is not None:
+        urls = [_as_list(url) for url in urls]
+    source = made if made is not None else _core.open_source(urls, path(index, "index"), path(root, "root"))
     if in_memory == "decoded":
         from .decoded import open_decoded
 
@@ -75,6 +93,72 @@ def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory:
     for notice in source.notices:
         tell_once(notice)
     return source
+
+
+def _as_list(url: str) -> str:
+    """A root is what paths are relative to: the rows name files."""
+    name, mark, part = url.rpartition("#") if "#" in url and not os.path.exists(url) else (url, "", "")
+    if not name.lower().endswith(_TABLES) or "table=" in part:
+        return url
+    return f"{name}#{part}&table=no" if part else f"{name}#table=no"
+
+
+def _reading(urls: Any, header: Any, separator: Any, table: Any) -> Any:
+    """Paths with what was said of how their tables are to be read."""
+    if header is None and separator is None and table is None:
+        return urls
+    words = []
+    if header is not None:
+        if isinstance(header, bool):
+            words.append(f"header={'yes' if header else 'no'}")
+        elif isinstance(header, Sequence) and not isinstance(header, str) and header and all(isinstance(n, str) for n in header):
+            words.append("header=" + ",".join(quote(n, safe="") for n in header))
+        else:
+            raise UsageError(f"header is True, False, or the names of the columns, not {header!r}")
+    if separator is not None:
+        if not isinstance(separator, str) or len(separator.encode()) != 1:
+            raise UsageError(f"separator is one character, like ';' or '\\t', not {separator!r}")
+        words.append("separator=" + quote(separator, safe=""))
+    if table is not None:
+        words.append(f"table={'yes' if checked_bool(table, 'table') else 'no'}")
+    if not isinstance(urls, list):
+        raise UsageError("header, separator and table are for CSV, TSV and JSON lines")
+    return [f"{url}#{'&'.join(words)}" for url in urls]
+
+
+def with_names(source: _core.Source, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]:
+    """Fields by the name that the data have: ``"jpg;png"`` is the first that a sample has, ``"image"`` a picture of any extension."""
+    if not isinstance(fields, Mapping):
+        return source, fields
+    known = {f["name"]: f for f in source.fields}
+    given, added = dict(fields), {}
+    for name, field in fields.items():
+        wanted = getattr(field, "field", None)
+        if wanted in known and field.what == "boxes" and known[wanted]["kind"] == "array" and "objects" in known:
+            given[name] = field._with(field="objects")  # what a detection set has in the form that follows the geometry
+        if not isinstance(field, Field) or isinstance(field, ColumnsField) or not wanted or wanted in known:
+            continue
+        names = stored_names(wanted, known)
+        if not names:
+            continue
+        stored = names[0] if len(names) == 1 else ";".join(names)
+        if len(names) > 1 and stored not in known:
+            added[stored] = {"name": stored, "of": names, "replaces": False}
+        given[name] = field._with(field=stored)
+    return (source.either(list(added.values())) if added else source), given
+
+
+def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The fields of the data that a name stands for; none where it is no such name."""
+    if ";" in wanted:
+        names = [n.strip() for n in wanted.split(";")]
+        found = [n for n in dict.fromkeys(names) if n in known]
+        if not found:
+            raise UsageError(f"there is no field {' or '.join(map(repr, names))} in the data; it has {', '.join(known)}")
+        return found
+    if wanted == "image":
+        return [n for n, f in known.items() if f["picture"] and "." not in n and ";" not in n]
+    return []
 
 
 def open_data(
@@ -110,6 +194,7 @@ def open_data(
 
 def with_columns(source: _core.Source, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data with a field more for every ``hr.columns``, and the fields as they are to be asked of it."""
+    source, fields = with_names(source, fields)
     stacks = {n: f for n, f in fields.items() if isinstance(f, ColumnsField)} if isinstance(fields, Mapping) else {}
     if not stacks or fields is None:
         return source, fields
@@ -179,9 +264,34 @@ def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: li
     return out
 
 
+def class_names(source: _core.Source, urls: Any) -> list[str]:
+    from .labels import hugging_face_classes
+
+    return list(source.classes) or hugging_face_classes(source, urls)
+
+
 def parsed(value: Any) -> Any:
     """JSON, or a list of such."""
     return [parsed(v) for v in value] if isinstance(value, list) else json.loads(value)
+
+
+class Column(Sequence[Any]):
+    """One field of all samples, read as they are asked for."""
+
+    def __init__(self, dataset: Dataset, *names: str) -> None:
+        self._dataset, self._names = dataset, names
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[n] for n in range(*i.indices(len(self)))]
+        sample = self._dataset[i]
+        return next((sample[n] for n in self._names if n in sample), None)
+
+    def __repr__(self) -> str:
+        return f"<column {';'.join(self._names)} of {len(self)} samples>"
 
 
 class Dataset(Views):
@@ -226,9 +336,11 @@ class Dataset(Views):
         return self._source.size
 
     def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, str):
+            return self._column(i)
         if isinstance(i, slice):
             return self._view(i.indices(len(self)))
-        numbers: Any = np.asarray(i) if not isinstance(i, (str, bytes)) else np.empty(0, np.str_)
+        numbers: Any = np.asarray(i) if not isinstance(i, bytes) else np.empty(0, np.str_)
         if numbers.size == 0 and isinstance(i, (list, tuple)):
             numbers = numbers.astype(np.int64)
         if numbers.dtype == np.bool_ and numbers.shape == (len(self),):
@@ -248,6 +360,41 @@ class Dataset(Views):
                 out[name] = parsed(value) if how == "json" else value
         return out
 
+    def _column(self, name: str) -> Any:
+        """``ds["cls"]``: numbers as one array, texts as a list, anything else read when it is asked for."""
+        if name in (self._fields or ()):
+            return Column(self, name)
+        known = {f["name"]: f for f in self._source.fields}
+        names = [name] if name in known else stored_names(name, known)
+        if not names and name != "key":
+            raise UsageError(f"there is no field '{name}'; there are {', '.join(n for n, _ in self.schema)}")
+        if name == "key" or (
+            len(names) == 1 and known[names[0]]["kind"] in ("int", "float", "text") and not known[names[0]]["many"]
+        ):
+            (column,) = self._source.columns([name if name == "key" else names[0]], 0, len(self))
+            numbers = all(isinstance(v, (int, float)) for v in column)
+            return np.asarray(column) if numbers else column
+        raw = self if self._fields is None else self._raw()
+        return Column(raw, *names)
+
+    def _looked_at(self, names: list[str], begin: int, end: int) -> list[Any]:
+        kinds = {f["name"]: f["kind"] for f in self._source.fields}
+        plain = [n for n in names if n not in (self._fields or ()) and (n == "key" or kinds.get(n) in ("int", "float", "text"))]
+        cheap = dict(zip(plain, self._source.columns(plain, begin, end))) if plain else {}
+        return [cheap[n] if n in cheap else self._column(n)[begin:end] for n in names]
+
+    def _raw(self) -> Dataset:
+        """The same samples as they lie."""
+        other = self._view((0, len(self), 1))
+        other._fields = other._given = None
+        other._attach(self._source)
+        return other
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes that labels count: of class folders, of categories, of Hugging Face's ClassLabel."""
+        return class_names(self._source, self._urls)
+
     def _view(self, view: Any) -> Dataset:
         other = object.__new__(Dataset)
         other._urls, other._fields, other._index, other._root = self._urls, self._fields, self._index, self._root
@@ -261,7 +408,7 @@ class Dataset(Views):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name} ({kind})" for name, kind, _ in self._source.schema)
+        fields = ", ".join(f"{name} ({kind})" for name, kind in self.schema)
         return f"<headrace data set: {len(self)} samples, {self.format}, fields {fields}>"
 
     @property
@@ -271,7 +418,7 @@ class Dataset(Views):
     @property
     def schema(self) -> list[tuple[str, str]]:
         """The fields of the data: (name, kind)."""
-        return [(name, kind) for name, kind, _ in self._source.schema]
+        return [(name, kind) for name, kind, _ in self._source.schema if ";" not in name]
 
     @property
     def notices(self) -> list[str]:
@@ -294,15 +441,21 @@ def open(
     in_memory: bool | str = False,
     index: str | os.PathLike[str] | None = None,
     root: str | os.PathLike[str] | None = None,
+    header: bool | Sequence[str] | None = None,
+    separator: str | None = None,
+    table: bool | None = None,
 ) -> Dataset:
     """Opens a data set as it lies; builds the index beside it where there is none yet.
 
     source: a path, a glob, braces, a list of these: shards and files of any format of ``hr.formats()``, a
-        folder of class folders, a file list, a CSV, a pickle or JSON-lines index. Or an xarray Dataset whose variables
+        folder of class folders, a list of pictures, a CSV, a pickle or JSON-lines file. Or an xarray Dataset whose variables
         lie in files, which are read in its place.
     fields: what to make of each field; without it raw bytes, scalars and text as they lie.
     index: where ``headrace index SRC --to URL`` put the index.
     root: what the paths of a list are relative to; the list's own folder unless given.
+    header, separator, table: how a CSV, TSV or JSON-lines file is read, where its bytes leave it open. ``header``: whether
+        line 1 names the columns, or their names; ``separator``: one character; ``table=True``: rows hold values, and
+        name no files.
     in_memory: reads all files of the data set, as they lie, into memory, once for all processes of a node:
         a file in /dev/shm that the first of them writes and the last removes. At most half of the memory.
         Where /dev/shm has no room each process keeps its own copy, and says so. "decoded" holds the pixels of
@@ -310,4 +463,4 @@ def open(
     """
     if not isinstance(in_memory, bool) and in_memory != "decoded":
         raise UsageError(f"in_memory is True, False or 'decoded', not {in_memory!r}")
-    return Dataset(places_of(source), fields, index=index, root=root, in_memory=in_memory)
+    return Dataset(_reading(places_of(source), header, separator, table), fields, index=index, root=root, in_memory=in_memory)

@@ -139,7 +139,7 @@ class ArrayField(Field):
     def normalize(self, mean: Any, std: float | Sequence[float] | None = None) -> ArrayField:
         """``(value - mean) / std`` as f32. One number each, or one for each of the last axis.
 
-        Or ``normalize(stats)``: what ``hr.stats`` gives, or the path of the JSON that ``headrace stats --json`` writes;
+        Or ``normalize(stats)``: what ``hr.stats`` gives, or the path of the JSON that ``headrace stats --to`` writes;
         each variable by its own, and each level where they are kept apart (``per="level"``)."""
         if std is None:
             from .arrays.statistics import load

@@ -13,7 +13,7 @@ from typing import Any
 from . import _core, checks, ranks
 from .batch import STATE_VERSION, Batch, register_pytree
 from .blend import Blend
-from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, tell_once, with_columns
+from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, tell_once, warn, with_columns
 from .errors import UsageError
 from .fields import Field
 from .mix import Mix, mix_options
@@ -112,6 +112,8 @@ class Loader:
         if self.ranks.world > 1 and self.ranks.rank == 0 and self.ranks.source != "the arguments":
             tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says")
         replace, budget = _bad_samples(bad_samples)
+        self._replaces = replace
+        self._reported = (0, 0, False)  # replaced before this epoch, delivered in it, whether it was said already
         sources, weights, draws, fields = self._sources(source, fields, index, root)
         self._names = [name for name, _ in sources]
         specs = field_specs(fields, sources[0][1])
@@ -154,8 +156,10 @@ class Loader:
         self._batch_maps: list[Callable[[Batch], Any]] = []
         self._map_seconds = 0.0
         self._consumed = [0, 0.0, 0.0]  # batches, seconds waiting here, seconds in the caller's loop
-        name = f"{self._core.fingerprint()}/{self._global}/{options['tail']}"
-        ranks.compare_plans(name, self._core.plan_id(), self.ranks)
+        settings = {"global_batch_size": self._global, "tail": options["tail"]}
+        if batch_size is not None:
+            settings = {"batch_size": self._global // self.ranks.world, "tail": options["tail"]}
+        ranks.compare_plans(self._core.fingerprint(), self._core.plan_id(), self.ranks, settings)
         register_pytree(output)
         _open_loaders.add(self)
 
@@ -256,6 +260,7 @@ class Loader:
 
     def _epoch(self, n: int, until: int | None) -> Iterator[Batch]:
         self._alive()
+        ranks.check_still(self.ranks)
         n = self._check_epoch(n)
         start = self._core.settle(*self._position)
         if self._midway or start[0] != n:
@@ -300,7 +305,26 @@ class Loader:
         self._midway = not last
         if last:
             self._finished = epoch - 1
+        if self._replaces:
+            self._report_replaced(epoch, raw.size, last)
         return batch
+
+    def _report_replaced(self, epoch: int, size: int, last: bool) -> None:
+        """Says how many samples were replaced when an epoch ends, and at once where they are more than 1 %."""
+        replaced, delivered, told = self._reported
+        delivered += size
+        count = self._core.replaced() - replaced
+        share = count / delivered
+        if count and share > 0.01 and not told and delivered >= 100:
+            told = True
+            warn(f"{count} of the first {delivered:,} samples were bad and replaced ({share:.0%}): see loader.quarantine")
+        if last:
+            if count:
+                warn(
+                    f"{count} of {delivered:,} samples of epoch {epoch - 1} were bad and replaced ({share:.1%}): see loader.quarantine"
+                )
+            replaced, delivered, told = replaced + count, 0, False
+        self._reported = (replaced, delivered, told)
 
     def _to_device(self, batch: Batch) -> None:
         import torch

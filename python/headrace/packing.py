@@ -144,6 +144,17 @@ def _prepare_arrays(
     )  # fmt: skip
 
 
+def one_picture(source: _core.Source, options: Mapping[str, Any]) -> _core.Source:
+    """Plain files have one picture a sample: of several extensions they are written as one field, ``image``."""
+    pictures = [f["name"] for f in source.fields if f["picture"]]
+    named = {*options["fields"], *options["drop"], *options["recode"], *(old for _, old in options["rename"])}
+    taken = any(f["name"] == "image" for f in source.fields)
+    taken |= bool(options["max_side"] or options["quality"] or options["raw"])  # each is encoded as what it was
+    if source.format not in ("files", "squashfs", "zip") or len(pictures) < 2 or taken or named & set(pictures):
+        return source
+    return source.either([{"name": "image", "of": pictures, "replaces": True}])
+
+
 def prepare(
     source: Any,
     destination: Any,
@@ -202,7 +213,7 @@ def prepare(
         handle = source._source if isinstance(source, Dataset) else source
         if not isinstance(handle, _core.Source):
             handle = open_data(urls_of(source), None, None, root)[0]
-        return Packing([Job("", handle, folder, options)])
+        return Packing([Job("", one_picture(handle, options), folder, options)])
     dataset, views = _parts(source, root, split, options["seed"], folder)
-    jobs = [Job(name, view._source, str(Path(folder, name)), options) for name, view in views.items()]
+    jobs = [Job(name, one_picture(view._source, options), str(Path(folder, name)), options) for name, view in views.items()]
     return Packing(jobs, len(dataset) - sum(len(view) for view in views.values()))

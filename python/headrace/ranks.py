@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -132,25 +133,45 @@ def find(rank: int | None = None, world_size: int | None = None, env: Mapping[st
 _named: dict[str, int] = {}  # how many plans of a name this process has compared
 
 
-def compare_plans(name: str, plan_id: str, mine: Ranks) -> None:
+def compare_plans(name: str, plan_id: str, mine: Ranks, settings: Mapping[str, object] | None = None) -> None:
     """Raises where this rank's order is not that of the rank which came first.
 
     Through torch.distributed's store, where there is one: nobody waits for anybody, so a loader that
-    only some ranks make cannot hang. ``name`` tells the loaders of a job apart.
+    only some ranks make cannot hang. ``name`` tells the data of a job's loaders apart; those of the same data are
+    compared in the order they were made. ``settings``: what must be equal too, and is named where it is not.
     """
     if mine.world == 1 or _torch_distributed({}) != (mine.rank, mine.world):
         return
     from torch.distributed import distributed_c10d
 
     count = _named[name] = _named.get(name, 0) + 1
+    said = json.dumps({"plan": plan_id, "rank": mine.rank, "settings": dict(settings or {})})
     try:
         store = distributed_c10d._get_default_store()
-        first = store.compare_set(f"headrace/{name}/{count}", "", f"{plan_id} {mine.rank}").decode()
+        first = json.loads(store.compare_set(f"headrace/{name}/{count}", "", said).decode())
     except (AttributeError, RuntimeError, ValueError):
         return  # a process group without a store to ask
-    other, _, rank = first.partition(" ")
-    if other != plan_id:
+    rank = first["rank"]
+    for what, value in (settings or {}).items():
+        if first["settings"].get(what) != value:
+            raise UsageError(
+                f"rank {mine.rank} has {what}={value!r} and rank {rank} has {what}={first['settings'].get(what)!r}: "
+                "every rank must say the same, or samples are lost and ranks wait for one another"
+            )
+    if first["plan"] != plan_id:
         raise UsageError(
-            f"rank {mine.rank} would load in another order than rank {rank} (plan {plan_id[:12]}, not {other[:12]}): "
+            f"rank {mine.rank} would load in another order than rank {rank} (plan {plan_id[:12]}, not {first['plan'][:12]}): "
             "seed, shuffle, window, reassign_every and weights must be the same on every rank"
+        )
+
+
+def check_still(mine: Ranks) -> None:
+    """Raises where torch.distributed was started after the ranks were found, and says something else."""
+    if mine.source == "the arguments":
+        return
+    now = _torch_distributed({})
+    if now is not None and now != (mine.rank, mine.world):
+        raise UsageError(
+            f"this Loader was made as rank {mine.rank} of {mine.world}, before torch.distributed.init_process_group; now this "
+            f"process is rank {now[0]} of {now[1]}: make the Loader after it, or say Loader(rank=..., world_size=...)"
         )

@@ -40,8 +40,9 @@ class Views(abc.ABC):
         condition: a text over fields that are numbers or texts, and ``key``:
             ``"cls < 10 and width >= 256"``, ``"cls in [1, 2, 3] or not source == 'web'"``,
             ``"0 <= score < 0.5"``; or a function of a dict of such fields.
-        fields: what the function is given; else those that lie in the index, and the key. A field that
-            does not lie in the index (a ``.cls`` of a tar) is read for every sample, once.
+        fields: what the function is given: names of outputs, of fields in the data, ``image`` for a picture of any
+            extension; else those that lie in the index, and the key. A field that does not lie in the index
+            (a ``.cls`` of a tar, a picture) is read for every sample, once.
 
         A sample that lacks a field fulfils no comparison with it; a function gets a dict without it.
         """
@@ -55,11 +56,15 @@ class Views(abc.ABC):
         picked = []
         for begin in range(0, len(self), _CHUNK):
             end = min(begin + _CHUNK, len(self))
-            columns = self._source.columns(names, begin, end)
+            columns = self._looked_at(names, begin, end)
             for i, row in enumerate(zip(*columns) if columns else ((),) * (end - begin)):
                 if condition({name: value for name, value in zip(names, row) if value is not None}):
                     picked.append(begin + i)
         return self._numbers(picked)
+
+    def _looked_at(self, names: list[str], begin: int, end: int) -> list[Any]:
+        """The values of samples [begin, end) for a function, a list for each name."""
+        return self._source.columns(names, begin, end)
 
     def _cheap(self) -> list[str]:
         names = [f["name"] for f in self._source.fields if f["in_index"] and f["kind"] in _CHEAP and not f["many"]]

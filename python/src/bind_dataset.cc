@@ -131,6 +131,8 @@ nb::list fields_of(const SourceHandle& s) {
       shape.append(n == kVaries ? nb::none() : nb::object(nb::int_(n)));
     d["shape"] = f.kind == Kind::kArray ? nb::object(nb::tuple(shape)) : nb::none();
     d["many"] = f.many;
+    d["picture"] =
+        f.storage == Storage::kExtent && f.kind != Kind::kNpy && is_picture_extension(f.name);
     out.append(d);
   }
   return out;

@@ -424,6 +424,7 @@ void bind_loader(nb::module_& m) {
              return out;
            })
       .def("stats", [](const PyLoader& l) { return stats(l.here()); })
+      .def("replaced", [](const PyLoader& l) { return l.here().quarantine().size(); })
       .def("quarantine", [](const PyLoader& l) { return quarantine(l.here()); });
 }
 

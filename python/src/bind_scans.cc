@@ -7,6 +7,7 @@
 #include "arrays.h"
 #include "convert.h"
 #include "errors.h"
+#include "index/alternatives.h"
 #include "index/split.h"
 #include "index/stacked.h"
 #include "loader/scan.h"
@@ -104,6 +105,17 @@ SourceHandle stacked(const SourceHandle& s, nb::handle stacks) {
   return out;
 }
 
+// The data set with fields more, each the first of several that a sample has.
+SourceHandle either(const SourceHandle& s, nb::handle alternatives) {
+  std::vector<Alternative> list;
+  for (nb::handle d : alternatives)
+    list.push_back({nb::cast<std::string>(d["name"]), nb::cast<std::vector<std::string>>(d["of"]),
+                    nb::cast<bool>(d["replaces"])});
+  SourceHandle out = s;
+  out.source = unwrap(with_alternatives(s.source, std::move(list)));
+  return out;
+}
+
 }  // namespace
 
 void bind_scans(nb::class_<SourceHandle>& source) {
@@ -111,6 +123,7 @@ void bind_scans(nb::class_<SourceHandle>& source) {
       .def("split_by_key", &split, nb::arg("shares"), nb::arg("seed"))
       .def("split_by_order", &borders, nb::arg("shares"))
       .def("columns", &columns, nb::arg("names"), nb::arg("begin"), nb::arg("end"))
+      .def("either", &either, nb::arg("alternatives"))
       .def("stacked", &stacked, nb::arg("stacks"));
 }
 

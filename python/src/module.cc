@@ -12,6 +12,7 @@ void bind_array_source(nanobind::module_& m);
 void bind_zarr(nanobind::module_& m);
 void bind_dataset(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
+void bind_made(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
 void bind_tools(nanobind::module_& m);
@@ -24,6 +25,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_stored_bytes(m);
   headrace::py::bind_map(m);
   headrace::py::bind_dataset(m);
+  headrace::py::bind_made(m);
   headrace::py::bind_array_source(m);
   headrace::py::bind_zarr(m);
   headrace::py::bind_images(m);

@@ -14,6 +14,33 @@ bool has_nul(std::string_view text) {
   return text.find('\0') != std::string_view::npos;
 }
 
+constexpr std::string_view kDot = "%2E";
+constexpr std::string_view kEscapedDot = "%252E";  // of a key that holds "%2E" itself
+
+// A key is read up to its first dot: dots of its last part are written as %2E.
+std::string escaped(std::string_view key) {
+  const size_t base = key.rfind('/') + 1;
+  std::string out(key.substr(0, base));
+  for (size_t i = base; i < key.size(); ++i) {
+    const bool looks_escaped = key.substr(i).starts_with(kDot);
+    out += key[i] == '.' ? kDot : looks_escaped ? kEscapedDot : key.substr(i, 1);
+    if (looks_escaped) i += kDot.size() - 1;
+  }
+  return out;
+}
+
+std::string unescaped(std::string_view key) {
+  std::string out;
+  for (size_t i = 0; i < key.size();) {
+    const std::string_view rest = key.substr(i);
+    const bool dot = rest.starts_with(kDot);
+    const bool literal = rest.starts_with(kEscapedDot);
+    out += literal ? kDot : dot ? std::string_view(".") : rest.substr(0, 1);
+    i += literal ? kEscapedDot.size() : dot ? kDot.size() : 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 void MemberGrouper::meet(std::string_view name) {
@@ -42,7 +69,7 @@ Status MemberGrouper::add(std::string_view name, uint64_t at, const PartValue& v
 
 void MemberGrouper::end_sample() {
   if (members_.empty()) return;
-  part_.end_sample(key_);
+  part_.end_sample(unescaped(key_));
   last_good_ = key_;
   usual_members_ = members_.size();
   members_.clear();
@@ -82,7 +109,7 @@ Status MemberNames::take(const Record& record) {
 }
 
 Status MemberNames::check_key(std::string_view key) const {
-  if (key.empty() || key.ends_with('/') || split_name(key).key.size() != key.size() || has_nul(key))
+  if (key.empty() || key.ends_with('/') || has_nul(key))
     return unsupported(fmt::format("a {} cannot hold the key '{}'", shard_, key));
   return {};
 }
@@ -90,10 +117,26 @@ Status MemberNames::check_key(std::string_view key) const {
 Status MemberNames::take_field(std::string_view key, std::string_view field) {
   if (field.empty() || field.find('/') != std::string_view::npos || has_nul(field))
     return unsupported(fmt::format("a {} cannot hold a field named '{}'", shard_, field));
-  std::string name = fmt::format("{}.{}", key, lower_case(field));
+  std::string name = fmt::format("{}.{}", escaped(key), field);
   if (std::find(names_.begin(), names_.end(), name) != names_.end())
     return unsupported(fmt::format("a {} cannot hold several values of field '{}'", shard_, field));
   names_.push_back(std::move(name));
+  return {};
+}
+
+Status members_can_hold(std::string_view shard, const Schema& schema) {
+  for (size_t f = 0; f < schema.size(); ++f) {
+    const std::string& name = schema[f].name;
+    if (name.empty() || name.find('/') != std::string::npos || has_nul(name))
+      return unsupported(fmt::format("a {} cannot hold a field named '{}'", shard, name));
+    if (schema[f].many)
+      return unsupported(fmt::format("a {} cannot hold several values of field '{}'", shard, name));
+    for (size_t other = 0; other < f; ++other)
+      if (lower_case(schema[other].name) == lower_case(name))
+        return unsupported(fmt::format(
+            "a {} is read without regard to capitals, and there are fields '{}' and '{}'", shard,
+            schema[other].name, name));
+  }
   return {};
 }
 

@@ -2,6 +2,9 @@
 //
 // Members: named values, `key.field`, of which consecutive ones with equal key form a sample, by
 // the conventions of WebDataset.  What tar and LMDB share, reading and writing.
+//
+// Written, a dot in the last part of a key is "%2E": "cat.0" with field "jpg" is "cat%2E0.jpg".
+// Names of fields keep their capitals; read, they lose them, unless the pack says what they were.
 #pragma once
 
 #include <optional>
@@ -65,6 +68,9 @@ class MemberGrouper {
   uint64_t skipped_ = 0;
   std::string first_skipped_;
 };
+
+// Before the first record: whether fields of these names can be members of a `shard` ("tar").
+Status members_can_hold(std::string_view shard, const Schema& schema);
 
 // The names that the values of a record have as members of a `shard` ("tar"); what no reader would
 // take apart again is refused.  One thread at a time.

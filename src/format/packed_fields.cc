@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "format/format.h"
+#include "index/names.h"
 #include "storage/paths.h"
 
 namespace headrace {
@@ -70,8 +71,11 @@ std::optional<Field> field_of(const Json& row) {
 
 // Whether the shards say less of the field than the pack.
 bool is_less(const Field& shards, const Field& pack) {
-  if (shards.storage != Storage::kExtent || shards.dtype || shards.name != pack.name) return false;
-  return shards.kind == Kind::kBytes || (shards.kind == pack.kind && pack.dtype);
+  if (shards.storage != Storage::kExtent || shards.dtype ||
+      lower_case(pack.name) != lower_case(shards.name))
+    return false;
+  return shards.name != pack.name || shards.kind == Kind::kBytes ||
+         (shards.kind == pack.kind && pack.dtype);
 }
 
 }  // namespace
@@ -95,6 +99,7 @@ Schema described_by_pack(const Store& store, const std::string& folder, std::str
     const std::optional<Field> packed = field_of(row);
     for (Field& field : out) {
       if (!packed || !is_less(field, *packed)) continue;
+      field.name = packed->name;
       field.kind = packed->kind;
       field.dtype = packed->dtype;
       field.shape = packed->shape;

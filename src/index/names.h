@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the name of a file or a tar member becomes a key and a field, by the
-// conventions of WebDataset; and Names, many strings in one block of memory.
+// How a name becomes a key and a field: of a tar member by the conventions of
+// WebDataset (the first dot), of a file up to the last dot; and Names, many strings in one block of
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,10 @@ inline NameParts split_name(std::string_view path) {
   if (dot == std::string_view::npos) return {path, {}};
   return {path.substr(0, dot), path.substr(dot + 1)};
 }
+
+// Of files: up to the last dot, as people name them: "cat.0.jpg" is key "cat.0" and extension
+// "jpg".  What a compressed file holds belongs to its extension: "scan.nii.gz" is "nii.gz".
+NameParts split_stem(std::string_view path);
 
 // ASCII only: an extension with other letters stays as written.
 inline std::string lower_case(std::string_view s) {

@@ -18,7 +18,8 @@ Status check_frame(const PartFrame& frame, uint64_t length) {
   if (frame.magic != kPartMagic) return corrupt("not a headrace index: wrong magic");
   if (frame.version != kPartVersion)
     return unsupported(
-        fmt::format("index version {}, this build reads {}", frame.version, kPartVersion));
+        fmt::format("index version {}, this build reads {}: index the data set again",
+                    frame.version, kPartVersion));
   if (frame.total_bytes != length || frame.head_bytes < sizeof(PartFrame) ||
       frame.head_bytes > length)
     return corrupt("the index is cut short or too long");
@@ -120,14 +121,14 @@ Status Part::unpack(uint64_t group, PartGroup& out) const {
 
 Status Part::key(uint64_t sample, std::string& out) const {
   if (sample >= head_.samples) return internal("no such sample");
-  if (head_.whole_files) {
+  if (head_.whole_files && !head_.own_keys) {
     PartGroup group;
     HEADRACE_TRY(unpack(sample / kGroupSamples, group));
     const size_t fields = head_.schema.size();
     for (uint32_t v = group.first[sample % kGroupSamples * fields]; v < group.values.size(); ++v) {
       if (group.values[v].stored != kWholeFile) continue;  // inline
       HEADRACE_TRY(path(group.values[v].file, out));
-      out.resize(split_name(out).key.size());
+      out.resize(split_stem(out).key.size());
       return {};
     }
     return corrupt("a sample of the index has no file");
@@ -148,7 +149,7 @@ Status Part::path(uint64_t file, std::string& out) const {
 
 Status Part::keys(uint64_t group, std::vector<std::string>& out) const {
   if (group >= groups()) return internal("no such group");
-  if (head_.whole_files) return file_keys(group, out);
+  if (head_.whole_files && !head_.own_keys) return file_keys(group, out);
   Buffer scratch;
   Bytes bytes;
   HEADRACE_TRY(group_bytes(group, scratch, bytes));
@@ -176,7 +177,7 @@ Status Part::file_keys(uint64_t group, std::vector<std::string>& out) const {
       HEADRACE_TRY(unpack_texts(std::min(kGroupSamples, head_.files - paths_of * kGroupSamples),
                                 bytes, paths));
     }
-    out.emplace_back(split_name(paths[file % kGroupSamples]).key);
+    out.emplace_back(split_stem(paths[file % kGroupSamples]).key);
   }
   return {};
 }

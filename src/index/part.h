@@ -34,7 +34,7 @@
 
 namespace headrace {
 
-inline constexpr uint32_t kPartVersion = 2;
+inline constexpr uint32_t kPartVersion = 3;
 inline constexpr uint64_t kGroupSamples = 64;
 inline constexpr uint64_t kMaxFields = 4096;  // more are a mistake: dots in file names, say
 
@@ -66,6 +66,7 @@ struct PartHead {
   Schema schema = {};
   bool has_files = false;     // values lie in files of a table; else in the shard itself
   bool whole_files = false;   // each value is all of its file
+  bool own_keys = false;      // of whole files: keys are stored, not made of their paths
   bool has_openings = false;  // some units open only as a whole
   uint64_t align = 1;         // an extent is expected at round_up(end of the last, align) + gap
   uint64_t gap = 0;

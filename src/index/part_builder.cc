@@ -183,7 +183,7 @@ void PartBuilder::end_sample(std::string_view key) {
     bytes += block_bytes(pending.value) + pending.bytes.size();
   }
   sample_.clear();
-  if (!head_.whole_files) put_front_coded(keys_, last_key_, key);
+  if (!head_.whole_files || head_.own_keys) put_front_coded(keys_, last_key_, key);
   count_into_block(bytes);
   ++head_.samples;
   if (rows_.size() == kGroupSamples) end_group();
@@ -236,8 +236,8 @@ Result<PartPointer> PartBuilder::finish() {
   end_path_group();
   if (too_many_fields_)
     return corrupt(
-        fmt::format("more than {} fields, the last being '{}': a field is what follows the "
-                    "first dot of a name",
+        fmt::format("more than {} fields, the last being '{}': a field is what follows a "
+                    "dot of a name",
                     kMaxFields, head_.schema.back().name));
   if (!two_kinds_.empty())
     return corrupt(

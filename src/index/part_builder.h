@@ -47,7 +47,8 @@ class PartBuilder {
   // The next samples share units that open as a whole: no block ends among them.  `bytes` is
   // what all of them take when open, whatever is said of each.
   void begin_shared(uint64_t samples, uint64_t bytes);
-  // Ends the sample at hand.  Where files are whole the key is that of the path, and `key` unused.
+  // Ends the sample at hand.  Where files are whole the key is that of the path and `key` unused,
+  // unless the head says that keys are its own.
   void end_sample(std::string_view key = {});
 
   uint64_t samples() const { return head_.samples; }

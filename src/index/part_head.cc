@@ -17,6 +17,7 @@ namespace {
 constexpr uint64_t kHasFiles = 1;
 constexpr uint64_t kWholeFiles = 2;
 constexpr uint64_t kHasOpenings = 4;
+constexpr uint64_t kOwnKeys = 8;
 constexpr uint64_t kMaxAlign = uint64_t{1} << 20;
 
 void put_texts(ByteVector& out, const std::vector<std::string>& texts) {
@@ -78,7 +79,7 @@ void put_head(const PartHead& head, ByteVector& out) {
     put_varint(out, zigzag(folder.modified_ns));
   }
   put_varint(out, (head.has_files ? kHasFiles : 0) | (head.whole_files ? kWholeFiles : 0) |
-                      (head.has_openings ? kHasOpenings : 0));
+                      (head.has_openings ? kHasOpenings : 0) | (head.own_keys ? kOwnKeys : 0));
   put_varint(out, head.align);
   put_varint(out, head.gap);
   put_varint(out, head.samples);
@@ -111,6 +112,7 @@ Result<PartHead> take_head(Bytes bytes, uint64_t& taken) {
   head.has_files = (flags & kHasFiles) != 0;
   head.whole_files = (flags & kWholeFiles) != 0;
   head.has_openings = (flags & kHasOpenings) != 0;
+  head.own_keys = (flags & kOwnKeys) != 0;
   head.align = in.varint();
   head.gap = in.varint();
   if (head.align == 0 || head.align > kMaxAlign || head.gap > kMaxAlign) in.fail();

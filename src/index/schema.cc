@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "index/names.h"
 #include "index/number_lists.h"
 
 namespace headrace {
@@ -32,7 +33,18 @@ constexpr Row kExtensions[] = {
     {"count", Kind::kInt},
 };
 
+constexpr std::string_view kPictureExtensions[] = {
+    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "dib",  "tif",  "tiff", "ppm",
+    "pgm", "pbm",  "pnm", "tga",  "jp2", "j2k",  "jpx", "jxl", "avif", "heic", "heif", "qoi",
+};
+
 }  // namespace
+
+bool is_picture_extension(std::string_view extension) {
+  const std::string last = lower_case(extension.substr(extension.rfind('.') + 1));
+  return std::find(std::begin(kPictureExtensions), std::end(kPictureExtensions), last) !=
+         std::end(kPictureExtensions);
+}
 
 std::string_view kind_name(Kind kind) {
   const auto row = static_cast<size_t>(kind);

@@ -33,6 +33,10 @@ std::optional<Kind> kind_named(std::string_view name);
 // By the extension a file or a tar member carries, lower case without the dot: "jpg" is kJpeg.
 Kind kind_of_extension(std::string_view extension);
 
+// Whether files of this extension are pictures, each a sample of its own: what Pillow opens and
+// people keep pictures in.  "seg.png" is one: the last part decides.
+bool is_picture_extension(std::string_view extension);
+
 // Where values of the field lie.
 enum class Storage : uint8_t {
   kExtent = 0,  // bytes of a unit

@@ -10,6 +10,7 @@
 
 #include "format/folder_index.h"
 #include "format/registry.h"
+#include "format/splits.h"
 #include "index/names.h"
 #include "index/sidecar.h"
 #include "storage/paths.h"
@@ -94,7 +95,25 @@ Result<Texts> expand_match(const Store& store, const std::string& path) {
   return shards;
 }
 
-Status expand_one(const Store& store, const std::string& path, Texts& out) {
+// Of shards whose names all carry a split those of the one that is named; the error lists them.
+Status choose_split(const std::string& folder, const std::string& part, Texts& shards) {
+  Texts splits;
+  for (const std::string& shard : shards) {
+    const std::string split = split_in_name(base_name(shard));
+    if (split.empty()) return {};
+    if (std::find(splits.begin(), splits.end(), split) == splits.end()) splits.push_back(split);
+  }
+  if (part.empty())
+    return splits.size() > 1 ? which_split(folder, splits).in_file(folder) : Status();
+  if (std::find(splits.begin(), splits.end(), part) == splits.end()) return {};
+  std::erase_if(shards, [&part](const std::string& shard) {
+    return split_in_name(base_name(shard)) != part;
+  });
+  return {};
+}
+
+// `part` becomes empty where it was a split that chose among the shards.
+Status expand_one(const Store& store, const std::string& path, std::string& part, Texts& out) {
   const Result<FileInfo> info = store.stat(path);
   if (!info.ok() && has_wildcard(path)) {
     HEADRACE_ASSIGN(const Texts matches, expand_glob(store, path));
@@ -112,8 +131,15 @@ Status expand_one(const Store& store, const std::string& path, Texts& out) {
                     [](const FileInfo& e) { return e.path.ends_with(kUnfinishedName); }))
       return invalid("this pack is not finished: run the same pack again").in_file(path);
     HEADRACE_ASSIGN(Texts shards, claimed_shards(store, path, entries));
-    if (shards.empty()) shards = shards_in(entries);
+    const bool claimed = !shards.empty();
+    if (!claimed) shards = shards_in(entries);
     if (!shards.empty()) {
+      if (!claimed) {
+        const size_t all = shards.size();
+        HEADRACE_TRY(choose_split(path, part, shards));
+        if (shards.size() < all || (!part.empty() && split_in_name(base_name(shards[0])) == part))
+          part.clear();
+      }
       out.insert(out.end(), shards.begin(), shards.end());
       return {};
     }
@@ -126,17 +152,19 @@ Status expand_one(const Store& store, const std::string& path, Texts& out) {
 // `folder#train` is the folder `train` in it, as in an image: where a data set of several streams
 // lies in one folder, a user names one of them as they would name a part of a file.
 Status expand_named(const Store& store, const NamedPart& named, Texts& out) {
-  if (named.part.empty()) return expand_one(store, named.path, out);
+  std::string part = named.part;
+  if (part.empty()) return expand_one(store, named.path, part, out);
   const auto is_folder = [&store](const std::string& path) {
     const Result<FileInfo> info = store.stat(path);
     return info.ok() && info.value().is_folder;
   };
   const std::string inside = join_path(named.path, named.part);
   if (stays_inside(named.part) && is_folder(named.path) && is_folder(inside))
-    return expand_one(store, clean_path(inside), out);
+    return expand_named(store, {clean_path(inside), ""}, out);
   const size_t before = out.size();
-  HEADRACE_TRY(expand_one(store, named.path, out));
-  for (size_t i = before; i < out.size(); ++i) out[i] += '#' + named.part;
+  HEADRACE_TRY(expand_one(store, named.path, part, out));
+  if (part.empty()) return {};
+  for (size_t i = before; i < out.size(); ++i) out[i] += '#' + part;
   return {};
 }
 

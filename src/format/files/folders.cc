@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/parallel.h"
+#include "format/files/grouping.h"
+#include "format/splits.h"
 #include "index/names.h"
 #include "index/sidecar.h"
 #include "storage/paths.h"
@@ -26,7 +29,8 @@ int64_t now_ns() {
 
 bool is_data(const TreeEntry& entry) {
   const std::string_view name = base_name(entry.path);
-  return !name.starts_with('.') && !name.ends_with(kSidecarSuffix);
+  // Macs put a folder of that name into every zip.
+  return !name.starts_with('.') && !name.ends_with(kSidecarSuffix) && name != "__MACOSX";
 }
 
 // A folder of the store.
@@ -106,11 +110,28 @@ class Walker {
   Listing& out_;
 };
 
-// Files in order become samples.  One thread at a time.
+// The files of one listing as samples.
+struct GroupedListing {
+  Listing listing;
+  FileGroups groups;
+
+  bool has_pictures() const {
+    return std::any_of(listing.files.begin(), listing.files.end(),
+                       [](const TreeEntry& file) { return is_picture_path(file.path); });
+  }
+  void group(bool with_pictures) {
+    std::vector<std::string_view> paths;
+    paths.reserve(listing.files.size());
+    for (const TreeEntry& file : listing.files) paths.emplace_back(file.path);
+    groups = group_files(paths, with_pictures);
+  }
+};
+
+// Grouped files become samples.  One thread at a time.
 class SampleBuilder {
  public:
-  SampleBuilder(FolderTree& tree, const ShardInput& shard, PartHead head)
-      : tree_(tree), shard_(shard), part_(std::move(head)) {}
+  SampleBuilder(FolderTree& tree, const ShardInput& shard, PartHead head, bool with_pictures)
+      : tree_(tree), shard_(shard), part_(std::move(head)), with_pictures_(with_pictures) {}
 
   PartHead& head() { return part_.head(); }
   void add_folder(FolderStamp stamp) {
@@ -118,71 +139,93 @@ class SampleBuilder {
   }
 
   // `label` < 0: none.
-  Status add(const TreeEntry& file, int64_t label) {
-    const NameParts name = split_name(file.path);
-    if (name.extension.empty()) {
-      if (skipped_++ == 0) first_skipped_ = file.path;
-      return {};
-    }
-    if (name.key != key_) end_sample();
-    const uint32_t field = part_.field(normal_extension(name.extension));
-    for (const auto& [other, path] : files_)
-      if (other == field)
-        return corrupt(
-            fmt::format("'{}' and '{}' would be one field of one sample", path, file.path));
-    if (files_.empty() && label >= 0)
-      part_.add_int(part_.field("cls", Kind::kInt, Storage::kInline), label);
-    if (Status s = tree_.add_value(file, field, part_); !s.ok()) return s.with(file.path);
-    files_.emplace_back(field, file.path);
-    key_ = name.key;
-    return {};
-  }
-
-  Status add_all(const std::vector<TreeEntry>& files, int64_t label) {
-    for (const TreeEntry& file : files) {
+  Status add_all(const GroupedListing& from, int64_t label) {
+    const std::vector<TreeEntry>& files = from.listing.files;
+    for (const uint32_t file : from.groups.left_out)
+      if (left_out_++ == 0) first_left_out_ = files[file].path;
+    for (size_t s = 0; s < from.groups.size(); ++s) {
       if (shard_.cancelled()) return cancelled("indexing was cancelled");
-      HEADRACE_TRY(add(file, label));
+      HEADRACE_TRY(add(files, from.groups.of(s), label));
+      const std::string& lead = files[from.groups.of(s)[0]].path;
+      part_.end_sample(from.groups.keeps_extension[s] ? lead : split_stem(lead).key);
     }
     return {};
   }
 
   Result<PartPointer> finish() {
-    end_sample();
-    if (skipped_ > 0)
+    if (left_out_ > 0)
       head().notices.push_back(
-          fmt::format("{} files have no extension and are no samples, the first '{}'", skipped_,
-                      first_skipped_));
+          fmt::format("{} files {}, and are left out: the first is '{}'", left_out_,
+                      with_pictures_ ? "are neither pictures nor named like one" : "are no samples",
+                      first_left_out_));
     for (std::string& notice : tree_.notices()) head().notices.push_back(std::move(notice));
     return part_.finish();
   }
 
  private:
-  void end_sample() {
-    if (!files_.empty()) part_.end_sample(key_);
-    files_.clear();
+  Status add(const std::vector<TreeEntry>& files, std::span<const uint32_t> sample, int64_t label) {
+    if (label >= 0) part_.add_int(part_.field("cls", Kind::kInt, Storage::kInline), label);
+    fields_.clear();
+    for (const uint32_t number : sample) {
+      const TreeEntry& file = files[number];
+      const uint32_t field = part_.field(normal_extension(split_stem(file.path).extension));
+      const auto twice = std::find_if(fields_.begin(), fields_.end(),
+                                      [field](const auto& other) { return other.first == field; });
+      if (twice != fields_.end())
+        return corrupt(fmt::format("'{}' and '{}' would be one field of one sample",
+                                   files[twice->second].path, file.path));
+      fields_.emplace_back(field, number);
+      if (Status s = tree_.add_value(file, field, part_); !s.ok()) return s.with(file.path);
+    }
+    return {};
   }
 
   FolderTree& tree_;
   const ShardInput& shard_;
   PartBuilder part_;
-  std::string key_;
-  std::vector<std::pair<uint32_t, std::string>> files_;  // of the sample at hand
-  uint64_t skipped_ = 0;
-  std::string first_skipped_;
+  const bool with_pictures_;
+  std::vector<std::pair<uint32_t, uint32_t>> fields_;  // of the sample at hand, and their files
+  uint64_t left_out_ = 0;
+  std::string first_left_out_;
 };
 
-// `strays`: files beside the class folders.
-Result<PartPointer> index_classes(FolderTree& tree, const ShardInput& shard, unsigned threads,
-                                  const std::vector<TreeEntry>& classes, SampleBuilder& samples,
-                                  const std::vector<TreeEntry>& strays) {
-  std::vector<Listing> listings(classes.size());
+// The files below each of the class folders.
+Result<std::vector<GroupedListing>> list_classes(FolderTree& tree, const ShardInput& shard,
+                                                 unsigned threads,
+                                                 const std::vector<TreeEntry>& classes) {
+  std::vector<GroupedListing> out(classes.size());
   HEADRACE_TRY(parallel_for(classes.size(), threads, [&](size_t c) {
-    return Walker(tree, shard, listings[c]).walk(classes[c], 1);
+    return Walker(tree, shard, out[c].listing).walk(classes[c], 1);
   }));
+  return out;
+}
+
+bool has_pictures(const std::vector<GroupedListing>& listings) {
+  return std::any_of(listings.begin(), listings.end(),
+                     [](const GroupedListing& listing) { return listing.has_pictures(); });
+}
+
+Status group_all(std::vector<GroupedListing>& listings, unsigned threads, bool with_pictures,
+                 PartHead& head) {
+  HEADRACE_TRY(parallel_for(listings.size(), threads, [&](size_t c) {
+    listings[c].group(with_pictures);
+    return Status();
+  }));
+  head.own_keys = head.whole_files &&
+                  std::any_of(listings.begin(), listings.end(), [](const GroupedListing& listing) {
+                    return listing.groups.has_twins;
+                  });
+  return {};
+}
+
+// `strays`: files beside the class folders.
+Result<PartPointer> index_classes(const std::vector<TreeEntry>& classes,
+                                  std::vector<GroupedListing>& listings, SampleBuilder& samples,
+                                  const std::vector<TreeEntry>& strays) {
   for (size_t c = 0; c < classes.size(); ++c) {
-    HEADRACE_TRY(samples.add_all(listings[c].files, static_cast<int64_t>(c)));
+    HEADRACE_TRY(samples.add_all(listings[c], static_cast<int64_t>(c)));
     samples.head().classes.emplace_back(base_name(classes[c].path));
-    for (FolderStamp& folder : listings[c].folders) samples.add_folder(std::move(folder));
+    for (FolderStamp& folder : listings[c].listing.folders) samples.add_folder(std::move(folder));
     listings[c] = {};
   }
   if (!strays.empty())
@@ -213,12 +256,31 @@ Result<PartPointer> index_tree(FolderTree& tree, const TreeEntry& root, const Sh
                                unsigned threads, PartHead head) {
   int64_t modified_ns = 0;
   HEADRACE_ASSIGN(std::vector<TreeEntry> entries, list_data(tree, root, modified_ns));
-  std::vector<TreeEntry> classes, files;
+  std::vector<TreeEntry> classes;
+  std::vector<GroupedListing> here(1);
+  std::vector<TreeEntry>& files = here[0].listing.files;
   for (TreeEntry& entry : entries) (entry.is_folder ? classes : files).push_back(std::move(entry));
-  SampleBuilder samples(tree, shard, std::move(head));
+  std::vector<std::string> splits;
+  for (const TreeEntry& entry : classes)
+    if (is_split_name(base_name(entry.path))) splits.emplace_back(base_name(entry.path));
+  if (!classes.empty() && splits.size() == classes.size() && !has_pictures(here))
+    return which_split(shard.info.path, splits);
+  HEADRACE_ASSIGN(std::vector<GroupedListing> below, list_classes(tree, shard, threads, classes));
+  // Pictures beside folders that hold none are the data set themselves.
+  const bool is_flat = classes.empty() || (has_pictures(here) && !has_pictures(below));
+  std::vector<GroupedListing>& listings = is_flat ? here : below;
+  const bool with_pictures = has_pictures(listings);
+  HEADRACE_TRY(group_all(listings, threads, with_pictures, head));
+  SampleBuilder samples(tree, shard, std::move(head), with_pictures);
   samples.add_folder({"", modified_ns});
-  if (!classes.empty()) return index_classes(tree, shard, threads, classes, samples, files);
-  HEADRACE_TRY(samples.add_all(files, -1));
+  if (!is_flat) return index_classes(classes, below, samples, files);
+  HEADRACE_TRY(samples.add_all(here[0], -1));
+  for (GroupedListing& folder : below)
+    for (FolderStamp& stamp : folder.listing.folders) samples.add_folder(std::move(stamp));
+  if (!below.empty())
+    samples.head().notices.push_back(
+        fmt::format("{} folders hold no picture, and are left out: the first is '{}'",
+                    classes.size(), classes[0].path));
   return samples.finish();
 }
 

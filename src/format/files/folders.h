@@ -28,13 +28,14 @@ class FolderTree {
   virtual std::vector<std::string> notices() const { return {}; }
 };
 
-// A tree of folders as a data set.  With sub-folders they are the classes:
+// A tree of folders as a data set (which files are one sample: grouping.h).  With sub-folders
+// they are the classes:
 //
-//   root/class/…/cat.jpg        classes: sorted names of the first level
-//   root/class/…/cat.json       sample "class/…/cat": fields jpg, json, and cls inline
+//   root/class/…/cat.0.jpg      classes: sorted names of the first level
+//   root/class/…/cat.0.json     sample "class/…/cat.0": fields jpg, json, and cls inline
 //
-// without, its files grouped by key, and no cls.  Hidden files are skipped.  `head` is that of
-// the part; where the shard is a folder, the part also holds the times of all that were listed.
+// without, its files alone, and no cls.  Hidden files are skipped.  `head` is that of the part;
+// where the shard is a folder, the part also holds the times of all that were listed.
 Result<PartPointer> index_tree(FolderTree& tree, const TreeEntry& root, const ShardInput& shard,
                                unsigned threads, PartHead head);
 

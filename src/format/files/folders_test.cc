@@ -51,9 +51,37 @@ TEST(ClassFolders, files_of_one_key_are_one_sample) {
 TEST(ClassFolders, two_files_for_one_field_are_an_error_that_names_both) {
   const TestFolder f;
   f.put("c/a.jpg", "1");
-  f.put("c/a.JPEG", "2");
+  f.put("c/a.txt", "2");
+  f.put("c/a.TXT", "3");
   const Status s = open_folder(f.path()).status();
-  EXPECT_TRUE(says(s, "c/a.JPEG") && says(s, "c/a.jpg")) << s.text();
+  EXPECT_TRUE(says(s, "c/a.TXT") && says(s, "c/a.txt")) << s.text();
+}
+
+TEST(ClassFolders, a_picture_is_a_sample_up_to_the_last_dot) {
+  const TestFolder f;
+  f.put("c/cat.0.jpg", "0");
+  f.put("c/cat.1.jpg", "1");
+  f.put("c/cat.1.nii.gz", "v");
+  f.put("c/two.jpg", "2");
+  f.put("c/two.JPEG", "3");
+  f.put("c/notes.txt", "no");
+  const auto opened = open_folder(f.path()).value();
+  EXPECT_EQ(read_samples(*opened.source).value(),
+            (std::vector<TestSample>{{"c/cat.0", {{"cls", "0"}, {"jpg", "0"}}},
+                                     {"c/cat.1", {{"cls", "0"}, {"jpg", "1"}, {"nii.gz", "v"}}},
+                                     {"c/two.JPEG", {{"cls", "0"}, {"jpg", "3"}}},
+                                     {"c/two.jpg", {{"cls", "0"}, {"jpg", "2"}}}}));
+  ASSERT_EQ(opened.notices.size(), 1u);
+  EXPECT_NE(opened.notices[0].find("1 files are neither pictures"), std::string::npos);
+}
+
+TEST(ClassFolders, whose_names_are_splits_are_none) {
+  const TestFolder f;
+  f.put("train/c/a.jpg", "1");
+  f.put("val/c/a.jpg", "1");
+  const Status s = open_folder(f.path()).status();
+  EXPECT_TRUE(says(s, "splits train, val") && says(s, "#train")) << s.text();
+  EXPECT_EQ(open_folder(f.path() + "#val").value().source->size(), 1u);
 }
 
 TEST(ClassFolders, a_cls_file_beside_the_class_is_an_error) {

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON lines: one object a line (RFC 8259).  Its path member names the file, the
-// other members become inline fields; arrays and objects stay JSON text; null is absent.
+// JSON lines: one object a line (RFC 8259).
+//
+//   a list    a member names a file that is there, the others are values beside it
+//   a table   else: every member is a value, those of objects by dotted names ("meta.lang")
+//
+// Arrays stay JSON text, as do objects of a list; null is absent.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "base/json.h"
@@ -18,12 +23,21 @@ constexpr int kMaxDepth = 64;
 // One line.  Bounded: each step takes bytes off, nesting is limited.  One thread at a time.
 class JsonLine {
  public:
-  explicit JsonLine(std::string_view line) : rest_(line) {}
+  JsonLine(std::string_view line, bool flatten) : rest_(line), flatten_(flatten) {}
 
   // The members of the object that the line is.  Views live as long as this and the line.
   Status members(std::vector<Cell>& out) {
     space();
+    HEADRACE_TRY(object("", 0, out));
+    space();
+    return rest_.empty() ? Status() : corrupt("text after the JSON object");
+  }
+
+ private:
+  // Members of the object that begins here; `prefix` is before their names.
+  Status object(const std::string& prefix, int depth, std::vector<Cell>& out) {
     if (!take('{')) return corrupt("not a JSON object");
+    if (depth > kMaxDepth) return corrupt("JSON that nests too deep");
     for (bool more = !closes('}'); more;) {
       space();
       std::string_view name;
@@ -31,19 +45,22 @@ class JsonLine {
       space();
       if (!take(':')) return corrupt("a ':' is missing in the JSON");
       space();
-      Cell cell{.column = name};
-      bool present = true;
-      HEADRACE_TRY(value(cell, present));
-      if (present) out.push_back(cell);
+      if (!prefix.empty()) name = decoded_.emplace_back(prefix + std::string(name));
+      if (flatten_ && rest_.starts_with('{')) {
+        HEADRACE_TRY(object(std::string(name) + '.', depth + 1, out));
+      } else {
+        Cell cell{.column = name};
+        bool present = true;
+        HEADRACE_TRY(value(cell, present));
+        if (present) out.push_back(cell);
+      }
       space();
       more = take(',');
       if (!more && !take('}')) return corrupt("a ',' or '}' is missing in the JSON");
     }
-    space();
-    return rest_.empty() ? Status() : corrupt("text after the JSON object");
+    return {};
   }
 
- private:
   void space() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size())); }
   bool take(char c) {
     if (!rest_.starts_with(c)) return false;
@@ -137,35 +154,65 @@ class JsonLine {
   }
 
   std::string_view rest_;
-  std::deque<std::string> decoded_;  // strings that had escapes
+  const bool flatten_;
+  std::deque<std::string> decoded_;  // strings that had escapes, and dotted names
 };
 
-Status read_line(std::string_view text, uint64_t line, std::vector<Cell>& cells,
-                 const RowFunction& row) {
-  JsonLine parser(text);
+// What the first line says of all of them.
+struct LineForm {
+  bool known = false;
+  std::string path;  // the member that names the file; "" in a table
+};
+
+LineForm form_of(std::string_view text, const ListInput& input) {
+  LineForm out{.known = true, .path = {}};
+  JsonLine parser(text, false);
+  std::vector<Cell> cells;
+  if (!parser.members(cells).ok()) return out;  // said where the line is read
+  std::vector<std::string_view> names, texts;
+  for (const Cell& cell : cells) {
+    if (cell.type != Cell::Type::kText) continue;
+    names.push_back(cell.column);
+    texts.push_back(cell.text);
+  }
+  if (const std::optional<size_t> at = path_column(names, texts, input); at && *at < names.size())
+    out.path = names[*at];
+  return out;
+}
+
+Status read_line(std::string_view text, uint64_t line, const LineForm& form,
+                 std::vector<Cell>& cells, const RowFunction& row) {
+  JsonLine parser(text, form.path.empty());
   cells.clear();
   HEADRACE_TRY(parser.members(cells));
-  if (cells.empty()) return corrupt("no path");
-  std::vector<std::string_view> names;
-  for (const Cell& cell : cells) names.push_back(cell.column);
-  const size_t at = path_column(names);
-  if (cells[at].type != Cell::Type::kText)
-    return corrupt(fmt::format("member '{}' is no path", names[at]));
-  const std::string_view path = cells[at].text;
-  cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(at));
+  if (form.path.empty()) {
+    std::vector<std::string_view> names;
+    for (const Cell& cell : cells) names.push_back(cell.column);
+    return row({line, {}, cells, true, names});
+  }
+  const auto at = std::find_if(cells.begin(), cells.end(),
+                               [&form](const Cell& cell) { return cell.column == form.path; });
+  if (at == cells.end())
+    return corrupt(fmt::format("no '{}', which names the file in the lines before", form.path));
+  if (at->type != Cell::Type::kText)
+    return corrupt(fmt::format("member '{}' is no path", form.path));
+  const std::string_view path = at->text;
+  cells.erase(at);
   return row({line, path, cells});
 }
 
 }  // namespace
 
-Status read_jsonl(Bytes list, const RowFunction& row) {
+Status read_jsonl(Bytes list, const ListInput& input, const RowFunction& row) {
   std::string_view rest = as_text(list);
   std::vector<Cell> cells;
+  LineForm form;
   for (uint64_t line = 1; !rest.empty(); ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(text.size() + 1, rest.size()));
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    if (Status s = read_line(text, line, cells, row); !s.ok()) {
+    if (!form.known) form = form_of(text, input);
+    if (Status s = read_line(text, line, form, cells, row); !s.ok()) {
       // index_list() names the line of its own objections itself.
       return s.message().starts_with("line ") ? s : s.with(fmt::format("line {}", line));
     }

@@ -7,7 +7,12 @@
 #include <array>
 #include <charconv>
 
+#include "base/hash.h"
+#include "base/zlib.h"
+#include "base/zstd.h"
+#include "format/files/csv.h"
 #include "format/files/folders.h"
+#include "format/files/grouping.h"
 #include "format/records.h"
 #include "index/names.h"
 #include "index/part_builder.h"
@@ -16,7 +21,11 @@ namespace headrace {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
-constexpr std::array<std::string_view, 4> kPathNames = {"path", "file", "filename", "image"};
+constexpr std::array<std::string_view, 8> kPathNames = {
+    "path", "file", "filename", "image", "file_name", "filepath", "file_path", "image_path"};
+constexpr size_t kUnpackStep = size_t{1} << 20;
+constexpr uint64_t kMaxZstd = 4096;  // what zstd makes of a byte, in what people keep
+constexpr size_t kLongestPath = 4096;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool is_pickle(Bytes head) {
@@ -31,21 +40,57 @@ bool is_json_object(Bytes head) {
   return first != std::string_view::npos && text[first] == '{';
 }
 
-Status read_rows(Bytes list, std::string_view path, const RowFunction& row) {
-  const std::string name = lower_case(path);
+Status read_rows(Bytes list, std::string_view path, const ListInput& input,
+                 const RowFunction& row) {
+  std::string name = lower_case(path);
+  for (const std::string_view packed : {".gz", ".zst"})
+    if (name.ends_with(packed)) name.resize(name.size() - packed.size());
   if (as_text(list).starts_with(kByteOrderMark)) list = list.subspan(kByteOrderMark.size());
   if (is_pickle(list) || name.ends_with(".pkl") || name.ends_with(".pickle"))
     return read_pickle(list, row);
-  if (name.ends_with(".csv")) return read_csv(list, ',', row);
-  if (name.ends_with(".tsv")) return read_csv(list, '\t', row);
+  if (name.ends_with(".csv")) return read_csv(list, ',', input, row);
+  if (name.ends_with(".tsv")) return read_csv(list, '\t', input, row);
   if (is_json_object(list) || name.ends_with(".jsonl") || name.ends_with(".ndjson"))
-    return read_jsonl(list, row);
+    return read_jsonl(list, input, row);
+  if (input.reading.separator || input.reading.header || input.reading.table.value_or(false))
+    return read_csv(list, input.reading.separator.value_or('\t'), input, row);
   return read_text_list(list, row);
 }
 
 Kind kind_of(Cell::Type type) {
   static constexpr std::array kKinds = {Kind::kInt, Kind::kFloat, Kind::kText, Kind::kJson};
   return kKinds[static_cast<size_t>(type)];
+}
+
+// All that a stream opens to, in memory that grows as data come: what it claims may be anything.
+Result<Buffer> unpack_gzip(Bytes packed) {
+  HEADRACE_ASSIGN(const std::unique_ptr<Inflater> inflater, Inflater::create());
+  std::vector<std::byte> out;
+  for (;;) {
+    const size_t before = out.size();
+    out.resize(before + kUnpackStep);
+    MutableBytes room = MutableBytes(out).subspan(before);
+    HEADRACE_TRY(inflater->step(packed, room));
+    out.resize(out.size() - room.size());
+    if (out.size() == before && packed.empty()) break;
+  }
+  if (!inflater->at_end()) return corrupt("the packed file is cut short: its stream has no end");
+  Buffer all(out.size());
+  std::copy(out.begin(), out.end(), all.data());
+  return all;
+}
+
+// Frames that do not say how much they open to.
+Result<Buffer> unpack_zstd_growing(Bytes packed) {
+  for (uint64_t room = std::max<uint64_t>(kUnpackStep, packed.size() * 8);; room *= 4) {
+    Buffer out(room);
+    const Result<size_t> size = unpack_zstd(packed, out.span());
+    if (size.ok()) {
+      out.resize(size.value());
+      return out;
+    }
+    if (room / kMaxZstd > packed.size()) return size.status();
+  }
 }
 
 // The columns that the rows have, and what they hold.  One thread at a time.
@@ -99,6 +144,41 @@ class Columns {
   std::vector<Column> columns_;
 };
 
+// The files that a list names: which pictures share their stem with another one.  One thread at
+// a time.
+class ListedFiles {
+ public:
+  void see(std::string_view path) {
+    const bool is_picture = is_picture_path(path);
+    (is_picture ? pictures_ : others_) = true;
+    if (is_picture) seen_.push_back({hash(split_stem(path).key), hash(path)});
+  }
+  // Once, after the last.
+  void finish() {
+    std::sort(seen_.begin(), seen_.end());
+    for (size_t i = 1; i < seen_.size(); ++i)
+      if (seen_[i].first == seen_[i - 1].first && seen_[i].second != seen_[i - 1].second &&
+          (twins_.empty() || twins_.back() != seen_[i].first))
+        twins_.push_back(seen_[i].first);
+    seen_ = {};
+  }
+  bool is_mixed() const { return pictures_ && others_; }
+  bool has_twins() const { return !twins_.empty(); }
+  std::string_view key(std::string_view path) const {
+    const std::string_view stem = split_stem(path).key;
+    const bool is_twin = !twins_.empty() && is_picture_path(path) &&
+                         std::binary_search(twins_.begin(), twins_.end(), hash(stem));
+    return is_twin ? path : stem;
+  }
+
+ private:
+  static uint64_t hash(std::string_view text) { return Hasher().add(text).finish().low; }
+  std::vector<std::pair<uint64_t, uint64_t>> seen_;  // stem, path
+  std::vector<uint64_t> twins_;                      // stems, sorted
+  bool pictures_ = false;
+  bool others_ = false;
+};
+
 Status at_line(const Status& status, uint64_t line) {
   return status.with(fmt::format("line {}", line));
 }
@@ -113,19 +193,22 @@ bool is_too_large(const Cell& cell) {
 
 Status check_row(const ListRow& row, const ShardInput& shard) {
   if (shard.cancelled()) return cancelled("indexing was cancelled");
-  if (row.path.empty() && row.table.empty()) return at_line(corrupt("no path"), row.line);
+  if (row.path.empty() && !row.is_table) return at_line(corrupt("no path"), row.line);
   if (row.path.find('\0') != std::string_view::npos)
     return at_line(corrupt("a NUL in the path"), row.line);
   return {};
 }
 
-void add_row(const ListRow& row, Columns& columns, PartBuilder& part) {
-  const std::string_view extension = split_name(row.path).extension;
-  // A file without an extension is a value all the same: the list says so.
-  const std::string field = extension.empty() ? "file" : normal_extension(extension);
-  part.add_whole_file(part.field(field), part.add_file(row.path));
+// A file without an extension is a value all the same: the list says so.
+uint32_t file_field(std::string_view path, PartBuilder& part) {
+  const std::string_view extension = split_stem(path).extension;
+  return part.field(extension.empty() ? "file" : normal_extension(extension));
+}
+
+void add_row(const ListRow& row, Columns& columns, const ListedFiles& files, PartBuilder& part) {
+  part.add_whole_file(file_field(row.path, part), part.add_file(row.path));
   for (size_t i = 0; i < row.cells.size(); ++i) columns.add(row.cells[i], i, part);
-  part.end_sample();
+  part.end_sample(files.key(row.path));
 }
 
 // Which column of the table a cell is; cells come in the order of the columns, `from` the last
@@ -145,12 +228,71 @@ void add_table_row(const ListRow& row, Columns& columns, NumberedKeys& keys, Par
   part.end_sample(keys.at(part.samples()));
 }
 
+// A list of paths alone that names pictures and other files: those of one stem are one sample.
+Status add_grouped(const ShardInput& shard, Bytes list, const ListInput& input, PartHead head,
+                   Result<PartPointer>& out) {
+  std::vector<std::string> paths;
+  HEADRACE_TRY(read_rows(list, shard.info.path, input, [&paths](const ListRow& row) {
+    paths.emplace_back(row.path);
+    return Status();
+  }));
+  const FileGroups groups =
+      group_files(std::vector<std::string_view>(paths.begin(), paths.end()), true);
+  head.own_keys = groups.has_twins;
+  PartBuilder part(std::move(head));
+  for (size_t s = 0; s < groups.size(); ++s) {
+    for (const uint32_t file : groups.of(s))
+      part.add_whole_file(file_field(paths[file], part), part.add_file(paths[file]));
+    const std::string& lead = paths[groups.of(s)[0]];
+    part.end_sample(groups.keeps_extension[s] ? lead : split_stem(lead).key);
+  }
+  if (!groups.left_out.empty())
+    part.head().notices.push_back(
+        fmt::format("{} files are neither pictures nor named like one, and are left out: the first "
+                    "is '{}'",
+                    groups.left_out.size(), paths[groups.left_out[0]]));
+  out = part.finish();
+  return {};
+}
+
+Status add_rows(const ShardInput& shard, Bytes list, const ListInput& input, Columns& columns,
+                const ListedFiles& files, PartHead head, Result<PartPointer>& out) {
+  const bool is_table = !head.has_files;
+  PartBuilder part(std::move(head));
+  columns.make_fields(part);
+  NumberedKeys keys(shard.info.path, kListSuffixes);
+  HEADRACE_TRY(read_rows(list, shard.info.path, input, [&](const ListRow& row) {
+    if (is_table)
+      add_table_row(row, columns, keys, part);
+    else
+      add_row(row, columns, files, part);
+    return Status();
+  }));
+  out = part.finish();
+  return {};
+}
+
+// The bytes of a list, unpacked where its name says that it is packed.
+Result<Buffer> read_list(const ShardInput& shard) {
+  HEADRACE_ASSIGN(Buffer stored, shard.store.read_all(shard.info.path));
+  const std::string name = lower_case(shard.info.path);
+  if (name.ends_with(".gz")) return unpack_gzip(stored.bytes());
+  if (!name.ends_with(".zst")) return stored;
+  const std::optional<uint64_t> size = zstd_stated_bytes(stored.bytes());
+  Buffer out;
+  if (size) {
+    HEADRACE_TRY(zstd_open(stored.bytes(), *size, out));
+    return out;
+  }
+  return unpack_zstd_growing(stored.bytes());
+}
+
 Status see_row(const ListRow& row, Columns& columns) {
-  if (!row.table.empty() && columns.size() == 0)
+  if (row.is_table && columns.size() == 0)
     for (const std::string_view name : row.table) columns.number(name, columns.size());
   size_t at = 0;
   for (size_t i = 0; i < row.cells.size(); ++i) {
-    at = row.table.empty() ? i : table_position(row, row.cells[i], at);
+    at = !row.is_table ? i : table_position(row, row.cells[i], at);
     if (Status s = columns.see(row.cells[i], at); !s.ok()) return at_line(s, row.line);
   }
   if (columns.size() > kMaxFields) return at_line(corrupt("too many columns"), row.line);
@@ -175,15 +317,25 @@ Cell make_cell(std::string_view column, std::string_view text) {
   return cell;
 }
 
-size_t path_column(std::span<const std::string_view> names) {
-  for (const std::string_view wanted : kPathNames)
-    for (size_t i = 0; i < names.size(); ++i)
-      if (lower_case(names[i]) == wanted) return i;
-  return 0;
+bool looks_like_file(std::string_view text) {
+  return make_cell("", trimmed(text)).type == Cell::Type::kText &&
+         text.find('\n') == std::string_view::npos && !text.starts_with("http://") &&
+         !text.starts_with("https://") &&
+         (!split_stem(text).extension.empty() || text.find('/') != std::string_view::npos);
 }
 
-bool is_path_name(std::string_view column) {
-  return std::find(kPathNames.begin(), kPathNames.end(), lower_case(column)) != kPathNames.end();
+std::optional<size_t> path_column(std::span<const std::string_view> names,
+                                  std::span<const std::string_view> cells, const ListInput& input) {
+  if (input.reading.table.value_or(false)) return std::nullopt;
+  const bool is_list = input.reading.table == false;  // the user says so, by root=
+  for (const std::string_view wanted : kPathNames)
+    for (size_t i = 0; i < names.size() && i < cells.size(); ++i)
+      if (lower_case(names[i]) == wanted &&
+          (is_list || looks_like_file(cells[i]) || input.exists(cells[i])))
+        return i;
+  for (size_t i = 0; i < names.size() && i < cells.size(); ++i)
+    if (looks_like_file(cells[i]) && input.exists(cells[i])) return i;
+  return is_list ? std::optional<size_t>(0) : std::nullopt;
 }
 
 bool sniff_list(Bytes head) {
@@ -191,31 +343,44 @@ bool sniff_list(Bytes head) {
 }
 
 Result<PartPointer> index_list(const ShardInput& shard) {
-  HEADRACE_ASSIGN(const Buffer list, shard.store.read_all(shard.info.path));
+  HEADRACE_ASSIGN(const ListReading reading, ListReading::parse(shard.info.part));
+  Result<Buffer> unpacked = read_list(shard);
+  if (!unpacked.ok()) return unpacked.status().in_file(shard.info.path);
+  const Buffer list = std::move(unpacked.value());
+  const std::string folder = shard.info.path.substr(0, shard.info.path.rfind('/') + 1);
+  std::vector<std::string> notices;
+  const ListInput input{.reading = reading,
+                        .exists =
+                            [&](std::string_view path) {
+                              if (path.empty() || path.size() > kLongestPath) return false;
+                              const std::string there(path);
+                              return shard.store.stat(path[0] == '/' ? there : folder + there).ok();
+                            },
+                        .notices = &notices};
   Columns columns;
+  ListedFiles files;
   bool is_table = false;
-  Status status = read_rows(list.bytes(), shard.info.path, [&](const ListRow& row) {
+  Status status = read_rows(list.bytes(), shard.info.path, input, [&](const ListRow& row) {
     HEADRACE_TRY(check_row(row, shard));
-    is_table = !row.table.empty();
+    is_table = row.is_table;
+    if (!is_table) files.see(row.path);
     return see_row(row, columns);
   });
   if (!status.ok()) return status.in_file(shard.info.path);
-  PartBuilder part(PartHead{.format = "files",
-                            .shard_bytes = shard.info.bytes,
-                            .modified_ns = shard.info.modified_ns,
-                            .has_files = !is_table,
-                            .whole_files = !is_table});
-  columns.make_fields(part);
-  NumberedKeys keys(shard.info.path, kListSuffixes);
-  status = read_rows(list.bytes(), shard.info.path, [&](const ListRow& row) {
-    if (is_table)
-      add_table_row(row, columns, keys, part);
-    else
-      add_row(row, columns, part);
-    return Status();
-  });
+  files.finish();
+  PartHead head{.format = "files",
+                .shard_bytes = shard.info.bytes,
+                .modified_ns = shard.info.modified_ns,
+                .has_files = !is_table,
+                .whole_files = !is_table,
+                .own_keys = files.has_twins()};
+  head.notices = notices;
+  Result<PartPointer> made = internal("not made");
+  if (!is_table && columns.size() == 0 && files.is_mixed())
+    status = add_grouped(shard, list.bytes(), input, std::move(head), made);
+  else
+    status = add_rows(shard, list.bytes(), input, columns, files, std::move(head), made);
   if (!status.ok()) return status.in_file(shard.info.path);
-  Result<PartPointer> made = part.finish();
   if (!made.ok()) return made.status().in_file(shard.info.path);
   return made;
 }

@@ -243,6 +243,7 @@ extern constinit const Format lmdb_format{
     .claim = claim,
     .index = index,
     .create = make_lmdb_writer,
+    .can_hold = [](const Schema& schema) { return members_can_hold("LMDB", schema); },
 };
 
 }  // namespace headrace

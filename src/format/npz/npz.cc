@@ -6,6 +6,7 @@
 //   folder of .npz      one sample a file, in one shard with a table of files
 //   <key>/<field>       where all members are called so: the samples that they name
 //   …#rows #whole #samples    says which is meant
+//   …#train             of arrays train_x, train_y, test_x, …: x and y of that split, by rows
 //
 //   whole, samples      arrays are .npy values that describe themselves, arrays without axes are
 //                       numbers in the index, members that are no .npy are plain bytes
@@ -23,6 +24,7 @@
 #include "format/npz/samples.h"
 #include "format/npz/writer.h"
 #include "format/records.h"
+#include "format/splits.h"
 #include "format/typed_values.h"
 #include "index/names.h"
 #include "index/sidecar.h"
@@ -36,15 +38,44 @@ constexpr size_t kStretch =
     1024;                     // files of a folder that are looked at before their samples go in
 constexpr int kMaxLooks = 4;  // folders in folders that are looked into for an .npz
 
-enum class Reading { kAuto, kRows, kWhole, kSamples };
+enum class Reading { kAuto, kRows, kWhole, kSamples, kSplit };
 
-Result<Reading> parse_reading(std::string_view part) {
+// Any other word is a split: arrays whose names carry it, by rows.
+Reading parse_reading(std::string_view part) {
   if (part.empty()) return Reading::kAuto;
   if (part == "rows") return Reading::kRows;
   if (part == "whole") return Reading::kWhole;
   if (part == "samples") return Reading::kSamples;
-  return invalid(
-      fmt::format("'#{}' is no way to read an .npz; #rows, #whole and #samples are", part));
+  return Reading::kSplit;
+}
+
+// The splits that the names of arrays carry, where all carry one and there are several.
+std::vector<std::string> splits_of(const std::vector<NpzMember>& members) {
+  std::vector<std::string> splits;
+  for (const NpzMember& member : members) {
+    const std::string split = split_in_name(member.name);
+    if (split.empty() || without_split(member.name).empty()) return {};
+    if (std::find(splits.begin(), splits.end(), split) == splits.end()) splits.push_back(split);
+  }
+  if (splits.size() < 2) splits.clear();
+  return splits;
+}
+
+// Only the arrays of one split stay, without it in their names.
+Status choose_split(std::string_view split, std::vector<NpzMember>& members) {
+  const std::vector<std::string> splits = splits_of(members);
+  if (std::find(splits.begin(), splits.end(), split) == splits.end()) {
+    std::string known;
+    for (const std::string& name : splits) known.append(known.empty() ? " #" : ", #").append(name);
+    return invalid(
+        fmt::format("'#{}' is no way to read this .npz;{}{} #rows, #whole and #samples "
+                    "are",
+                    split, known, known.empty() ? "" : ","));
+  }
+  std::erase_if(members,
+                [split](const NpzMember& member) { return split_in_name(member.name) != split; });
+  for (NpzMember& member : members) member.name = without_split(member.name);
+  return {};
 }
 
 bool is_npz(std::string_view path) {
@@ -117,6 +148,10 @@ class NpzIndexer {
   Status add(NpzFile& npz, uint32_t file, const std::string& name) {
     if (shard_.cancelled()) return cancelled("indexing was cancelled");
     Reading reading = reading_;
+    if (reading == Reading::kSplit) {
+      HEADRACE_TRY(choose_split(shard_.info.part, npz.members()));
+      reading = Reading::kRows;
+    }
     if (reading == Reading::kAuto) HEADRACE_TRY(decide(npz, file, reading));
     if (reading == Reading::kSamples) {
       if (!are_samples(npz.members()) && !npz.members().empty())
@@ -142,7 +177,12 @@ class NpzIndexer {
     if (!is_folder) HEADRACE_TRY(look_at_all(npz));
     for (const NpzMember& member : members)
       if (!member.header || member.header->shape.empty()) return {};
-    if (!can_be_rows(members).ok() || members.front().header->shape[0] < 2) return {};
+    const bool are_rows = can_be_rows(members).ok() && members.front().header->shape[0] >= 2;
+    if (const std::vector<std::string> splits = splits_of(members);
+        !are_rows && !is_folder && !splits.empty())
+      return which_split(shard_.info.path, splits)
+          .with("arrays of several lengths, or '#whole' for one sample of all");
+    if (!are_rows) return {};
     const uint64_t rows = members.front().header->shape[0];
     if (is_folder) {
       part_.head().notices.push_back(fmt::format(
@@ -186,7 +226,7 @@ std::string leave_out_others(FileTree& tree) {
 }
 
 Result<PartPointer> index(const ShardInput& shard) {
-  HEADRACE_ASSIGN(const Reading reading, parse_reading(shard.info.part));
+  const Reading reading = parse_reading(shard.info.part);
   FileTree tree;
   std::string left_out;
   if (shard.info.is_folder) {
@@ -207,7 +247,7 @@ Result<PartPointer> index(const ShardInput& shard) {
 bool is_about_data(std::string_view name) {
   static constexpr std::string_view kAbout[] = {"",    "md",  "txt",  "json",
                                                 "csv", "tsv", "yaml", "yml"};
-  const std::string extension = lower_case(split_name(name).extension);
+  const std::string extension = lower_case(split_stem(name).extension);
   return std::find(std::begin(kAbout), std::end(kAbout), extension) != std::end(kAbout);
 }
 
@@ -231,14 +271,14 @@ Result<std::vector<std::string>> claim(const Store& store, const std::string& fo
       } else if (is_npz(name)) {
         files.push_back(entry.path);
       } else if (is_about_data(name)) {
-        keys.insert(std::string(split_name(entry.path).key));
+        keys.insert(std::string(split_stem(entry.path).key));
       } else {
         return std::vector<std::string>();
       }
     }
     // A file that has the key of an array is of the same sample: plain files, then.
     for (const std::string& file : files)
-      if (keys.contains(split_name(file).key)) return std::vector<std::string>();
+      if (keys.contains(split_stem(file).key)) return std::vector<std::string>();
     if (!files.empty()) {
       if (is_packed && look == 0) return files;
       return std::vector<std::string>{folder};

@@ -194,6 +194,7 @@ extern constinit const Format tar_format{
     .sniff = sniff,
     .index = index,
     .create = create,
+    .can_hold = [](const Schema& schema) { return members_can_hold("tar", schema); },
 };
 
 }  // namespace headrace

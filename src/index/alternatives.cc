@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/alternatives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+bool is_picture(Kind kind) {
+  return kind == Kind::kBytes || kind == Kind::kJpeg || kind == Kind::kPng || kind == Kind::kWebp;
+}
+
+// Immutable, hence thread-safe.
+class Alternatives final : public Source {
+ public:
+  explicit Alternatives(std::shared_ptr<const Source> base) : base_(std::move(base)) {}
+
+  Status prepare(const std::vector<Alternative>& alternatives) {
+    const Schema& below = base_->schema();
+    std::vector<bool> hidden(below.size(), false);
+    std::vector<std::pair<uint32_t, Place>> placed;  // where it stands, and what it is
+    for (const Alternative& alternative : alternatives) {
+      Place place;
+      if (Status s = resolve(alternative, place); !s.ok())
+        return s.with(fmt::format("field '{}'", alternative.name));
+      const uint32_t first = place.of[0];
+      if (alternative.replaces)
+        for (const uint32_t f : place.of) hidden[f] = true;
+      placed.emplace_back(alternative.replaces ? first : static_cast<uint32_t>(below.size()),
+                          std::move(place));
+    }
+    for (uint32_t f = 0; f <= below.size(); ++f) {
+      for (const auto& [at, place] : placed)
+        if (at == f) add(place);
+      if (f < below.size() && !hidden[f]) add({below[f], {f}});
+    }
+    return {};
+  }
+
+  const Schema& schema() const override { return schema_; }
+  uint64_t size() const override { return base_->size(); }
+  const Blocks& blocks() const override { return base_->blocks(); }
+  // The same samples: by which name a value is asked for is not part of it.
+  Hash128 fingerprint() const override { return base_->fingerprint(); }
+
+  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
+               Request& out) const override {
+    thread_local std::vector<uint32_t> wanted;
+    thread_local Request found;
+    wanted.clear();
+    for (const uint32_t field : fields) {
+      if (field >= of_.size()) return internal("no such field");
+      const std::vector<uint32_t>& of = of_[field];
+      uint32_t chosen = of[0];
+      if (of.size() > 1) {
+        HEADRACE_TRY(base_->needs(sample, of, draws, false, found));
+        for (size_t i = of.size(); i-- > 0;)
+          if (found.first_piece[i + 1] > found.first_piece[i]) chosen = of[i];
+      }
+      wanted.push_back(chosen);
+    }
+    return base_->needs(sample, wanted, draws, want_key, out);
+  }
+
+  bool assembles(uint32_t field) const override { return base_->assembles(of_[field][0]); }
+  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
+                  ValueRoom& value) const override {
+    return base_->assemble(sample, of_[field][0], draws, pieces, value);
+  }
+  bool run_of(uint64_t sample, Unit& run) const override { return base_->run_of(sample, run); }
+  Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
+    return base_->decode_unit(unit, stored, decoded);
+  }
+  const Store& store() const override { return base_->store(); }
+  std::string file_path(uint32_t file) const override { return base_->file_path(file); }
+  std::string key(uint64_t sample) const override { return base_->key(sample); }
+  Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const override {
+    return base_->keys(begin, end, out);
+  }
+
+ private:
+  struct Place {
+    Field field;
+    std::vector<uint32_t> of;  // of the base
+  };
+
+  void add(Place place) {
+    schema_.push_back(std::move(place.field));
+    of_.push_back(std::move(place.of));
+  }
+
+  Status resolve(const Alternative& alternative, Place& out) const {
+    const Schema& below = base_->schema();
+    for (const std::string& name : alternative.of) {
+      const auto it = std::find_if(below.begin(), below.end(),
+                                   [&name](const Field& f) { return f.name == name; });
+      if (it == below.end())
+        return invalid(fmt::format("there is no field '{}' in the data", name));
+      out.of.push_back(static_cast<uint32_t>(it - below.begin()));
+    }
+    if (out.of.empty()) return invalid("no field is named");
+    out.field = below[out.of[0]];
+    for (const uint32_t f : out.of) HEADRACE_TRY(join(below[f], f, out));
+    out.field.name = alternative.name;
+    return {};
+  }
+
+  Status join(const Field& other, uint32_t number, Place& out) const {
+    Field& field = out.field;
+    field.many |= other.many;
+    const bool alike = field.storage == other.storage && field.dtype == other.dtype &&
+                       field.shape == other.shape && !base_->assembles(number);
+    if (out.of.size() == 1 || (alike && field.kind == other.kind)) return {};
+    if (alike && field.storage == Storage::kExtent && is_picture(field.kind) &&
+        is_picture(other.kind)) {
+      field.kind = Kind::kBytes;  // decoders look at each
+      return {};
+    }
+    return invalid(fmt::format("'{}' is {} and '{}' is {}: one cannot stand for the other",
+                               base_->schema()[out.of[0]].name,
+                               field_text(base_->schema()[out.of[0]]), other.name,
+                               field_text(other)));
+  }
+
+  const std::shared_ptr<const Source> base_;
+  Schema schema_;
+  std::vector<std::vector<uint32_t>> of_;  // of each field: those of the base
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Source>> with_alternatives(std::shared_ptr<const Source> base,
+                                                        std::vector<Alternative> alternatives) {
+  auto made = std::make_shared<Alternatives>(std::move(base));
+  HEADRACE_TRY(made->prepare(alternatives));
+  return std::shared_ptr<const Source>(std::move(made));
+}
+
+}  // namespace headrace

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""COCO, YOLO and Pascal VOC: pictures with boxes and labels, categories as class names."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import headrace as hr
+import numpy as np
+import pytest
+from test_first_hour_files import keys, picture, put
+
+SIZES = [(40, 30), (64, 48), (50, 50)]
+
+
+def coco(root: pathlib.Path) -> dict:
+    images, annotations = [], []
+    for i, (width, height) in enumerate(SIZES):
+        put(root / "images" / f"im.{i}.jpg", picture(i, size=(width, height)))
+        images.append({"id": 10 * i + 3, "file_name": f"im.{i}.jpg", "width": width, "height": height})
+        for n in range(i):  # the first has none
+            annotations.append(
+                {
+                    "id": len(annotations),
+                    "image_id": 10 * i + 3,
+                    "category_id": 7 if n else 2,
+                    "bbox": [n + 1.5, 2, 10, 5.25],
+                    "iscrowd": 0,
+                }
+            )
+    annotations.append({"id": 99, "image_id": 3, "category_id": 2, "bbox": [0, 0, 4, 4], "iscrowd": 1})
+    out = {"images": images, "annotations": annotations, "categories": [{"id": 7, "name": "dog"}, {"id": 2, "name": "cat"}]}
+    put(root / "annotations" / "instances_val.json", json.dumps(out).encode())
+    return out
+
+
+def test_coco(tmp_path: pathlib.Path) -> None:
+    theirs = coco(tmp_path)
+    for source, root in (
+        (tmp_path / "annotations" / "instances_val.json", tmp_path / "images"),
+        (tmp_path / "annotations" / "instances_val.json", None),
+    ):
+        ds = hr.open(source, root=root)
+        assert keys(ds) == ["im.0", "im.1", "im.2"] and ds.classes == ["cat", "dog"]
+        assert ds["image_id"].tolist() == [3, 13, 23]
+        for i, image in enumerate(theirs["images"]):
+            mine = [a for a in theirs["annotations"] if a["image_id"] == image["id"] and not a["iscrowd"]]
+            boxes = np.array([[x, y, x + w, y + h] for x, y, w, h in (a["bbox"] for a in mine)], np.float32).reshape(-1, 4)
+            assert np.array_equal(ds[i]["boxes"], boxes) and ds[i]["boxes"].dtype == np.float32
+            assert ds[i]["labels"].tolist() == [0 if a["category_id"] == 2 else 1 for a in mine]
+    assert any("1 annotations of crowds" in n for n in ds.notices)
+
+
+def test_boxes_follow_the_geometry(tmp_path: pathlib.Path) -> None:
+    coco(tmp_path)
+    ds = hr.open(
+        tmp_path / "annotations" / "instances_val.json",
+        hr.joint(image=hr.image("image").resize((60, 80)), boxes=hr.boxes("boxes"), both=hr.boxes("objects", extra="label")),
+    )
+    plain = hr.open(tmp_path / "annotations" / "instances_val.json")
+    for i, (width, height) in enumerate(SIZES):
+        expected = plain[i]["boxes"] * np.array([80 / width, 60 / height] * 2, np.float32)
+        got = np.asarray(ds[i]["boxes"]).reshape(-1, 4)
+        assert np.allclose(got, expected, atol=1e-3)
+        assert np.asarray(ds[i]["both"]).reshape(-1, 5)[:, 4].tolist() == plain[i]["labels"].tolist()
+
+
+def test_coco_that_is_wrong(tmp_path: pathlib.Path) -> None:
+    found = coco(tmp_path)
+    path = tmp_path / "annotations" / "instances_val.json"
+    with pytest.raises(hr.StorageError, match="say root="):
+        put(tmp_path / "far" / "x" / "i.json", path.read_bytes())
+        hr.open(tmp_path / "far" / "x" / "i.json")
+    found["annotations"][0]["image_id"] = 12345
+    with pytest.raises(hr.DataError, match="picture 12345"):
+        hr.open(put(path, json.dumps(found).encode()))
+    found["annotations"][0].update(image_id=3, category_id=1)
+    with pytest.raises(hr.DataError, match="category 1"):
+        hr.open(put(path, json.dumps(found).encode()))
+
+
+def yolo(root: pathlib.Path, split: str = "") -> None:
+    for i, size in enumerate(SIZES):
+        put(root / "images" / split / f"im.{i}.jpg", picture(i, size=size))
+        if i:
+            put(root / "labels" / split / f"im.{i}.txt", "".join(f"{n} 0.5 0.25 0.2 0.1\n" for n in range(i)).encode())
+
+
+def test_yolo(tmp_path: pathlib.Path) -> None:
+    yolo(tmp_path / "d")
+    put(tmp_path / "d" / "classes.txt", b"cat\ndog\n")
+    ds = hr.open(tmp_path / "d")
+    assert keys(ds) == ["im.0", "im.1", "im.2"] and ds.classes == ["cat", "dog"]
+    assert ds[0]["boxes"].shape == (0, 4) and ds[2]["labels"].tolist() == [0, 1]
+    assert np.allclose(ds[1]["boxes"], [[0.4 * 64, 0.2 * 48, 0.6 * 64, 0.3 * 48]])
+    put(tmp_path / "d" / "labels" / "im.1.txt", b"5 0.5 0.5 0.1 0.1\n")
+    with pytest.raises(hr.DataError, match="class 5"):
+        hr.open(tmp_path / "d")
+    put(tmp_path / "d" / "labels" / "im.1.txt", b"1 50 0.5 0.1 0.1\n")
+    with pytest.raises(hr.DataError, match="im.1.txt: line 1"):
+        hr.open(tmp_path / "d")
+
+
+def test_yolo_with_splits(tmp_path: pathlib.Path) -> None:
+    for split in ("train", "val"):
+        yolo(tmp_path / "d", split)
+    with pytest.raises(hr.UsageError, match="splits train, val"):
+        hr.open(tmp_path / "d")
+    assert len(hr.open(f"{tmp_path}/d#val")) == 3
+
+
+def test_pascal_voc(tmp_path: pathlib.Path) -> None:
+    for i, size in enumerate(SIZES):
+        put(tmp_path / "JPEGImages" / f"00{i}.jpg", picture(i, size=size))
+        objects = "".join(
+            f"<object><name>{'dog' if n else 'cat'}</name><bndbox><xmin>{n + 1}</xmin><ymin>2</ymin><xmax>10</xmax><ymax>12</ymax></bndbox></object>"
+            for n in range(i)
+        )
+        put(tmp_path / "Annotations" / f"00{i}.xml", f"<annotation><filename>00{i}.jpg</filename>{objects}</annotation>".encode())
+    ds = hr.open(tmp_path)
+    assert keys(ds) == ["000", "001", "002"] and ds.classes == ["cat", "dog"]
+    assert ds[2]["boxes"].tolist() == [[0, 1, 9, 11], [1, 1, 9, 11]] and ds[2]["labels"].tolist() == [0, 1]
+    put(tmp_path / "Annotations" / "002.xml", b"<annotation><object></annotation>")
+    with pytest.raises(hr.DataError, match="002.xml"):
+        hr.open(tmp_path)
