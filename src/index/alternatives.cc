@@ -45,29 +45,32 @@ class Alternatives final : public Source {
   // The same samples: by which name a value is asked for is not part of it.
   Hash128 fingerprint() const override { return base_->fingerprint(); }
 
-  Status needs(uint64_t sample, std::span<const uint32_t> fields, Key draws, bool want_key,
-               Request& out) const override {
+  Status needs(const SampleAsk& ask, Request& out) const override {
     thread_local std::vector<uint32_t> wanted;
     thread_local Request found;
     wanted.clear();
-    for (const uint32_t field : fields) {
+    for (const uint32_t field : ask.fields) {
       if (field >= of_.size()) return internal("no such field");
       const std::vector<uint32_t>& of = of_[field];
       uint32_t chosen = of[0];
       if (of.size() > 1) {
-        HEADRACE_TRY(base_->needs(sample, of, draws, false, found));
+        found.clear();
+        HEADRACE_TRY(base_->needs(of_base(ask, of, false), found));
         for (size_t i = of.size(); i-- > 0;)
           if (found.first_piece[i + 1] > found.first_piece[i]) chosen = of[i];
       }
       wanted.push_back(chosen);
     }
-    return base_->needs(sample, wanted, draws, want_key, out);
+    return base_->needs(of_base(ask, wanted, ask.want_key), out);
   }
 
   bool assembles(uint32_t field) const override { return base_->assembles(of_[field][0]); }
-  Status assemble(uint64_t sample, uint32_t field, Key draws, std::span<const PieceBytes> pieces,
-                  ValueRoom& value) const override {
-    return base_->assemble(sample, of_[field][0], draws, pieces, value);
+  Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
+    std::vector<uint32_t> fields;
+    for (const uint32_t field : ask.fields) fields.push_back(of_[field][0]);
+    std::vector<AssembleOutput> below(outputs.begin(), outputs.end());
+    for (AssembleOutput& output : below) output.field = of_[output.field][0];
+    return base_->assemble(of_base(ask, fields, ask.want_key), below);
   }
   bool run_of(uint64_t sample, Unit& run) const override { return base_->run_of(sample, run); }
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
@@ -85,6 +88,12 @@ class Alternatives final : public Source {
     Field field;
     std::vector<uint32_t> of;  // of the base
   };
+
+  static SampleAsk of_base(SampleAsk ask, std::span<const uint32_t> fields, bool want_key) {
+    ask.fields = fields;
+    ask.want_key = want_key;
+    return ask;
+  }
 
   void add(Place place) {
     schema_.push_back(std::move(place.field));
