@@ -247,7 +247,8 @@ Status check_field(const ArrayDescription& d, const ArrayField& field) {
   if (field.axes.size() != like.shape.size()) return internal("a choice for every axis is wanted");
   if (field.count < 0) return invalid(fmt::format("a window of {} steps", field.count));
   if (field.step < 1 || field.step > kMostSteps || field.count > kMostSteps)
-    return invalid(fmt::format("a window of {} steps, each {} from the next", field.count, field.step));
+    return invalid(
+        fmt::format("a window of {} steps, each {} from the next", field.count, field.step));
   for (size_t a = 0; a < field.axes.size(); ++a)
     if (!(lead.along && a == *lead.along)) HEADRACE_TRY(check_axis(lead, like, field.axes[a], a));
   return {};
@@ -267,7 +268,8 @@ Status check_positions(const ArrayDescription& d) {
       const Variable& variable = d.variables[v];
       if (!variable.along) continue;
       const int64_t total = total_along(variable);
-      const int64_t end = last + field.from + (std::max<int64_t>(1, field.count) - 1) * field.step + 1;
+      const int64_t end =
+          last + field.from + (std::max<int64_t>(1, field.count) - 1) * field.step + 1;
       if (first + field.from < 0 || end > total)
         return invalid(fmt::format(
             "field '{}': a sample wants the steps {} to {} of '{}', which has {} along its axis",
