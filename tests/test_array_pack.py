@@ -480,7 +480,7 @@ def test_files_whose_units_differ_are_brought_to_the_first_ones(tmp_path: pathli
     packed = values_of(tmp_path / "a.zarr", "zarr")
     assert packed["x"].shape == (26, 6, 9)
     assert packed["time"].tolist() == [*range(13), *range(366, 379)]
-    with pytest.raises(hr.UsageError, match="'time' has 'days since 1980-01-01' in .*0.h5 and 'K' in .*2.h5"):
+    with pytest.raises(hr.UsageError, match=r"'time' has 'days since 1980-01-01' in .*0.h5 and 'K' in .*2.h5"):
         hr.pack([tmp_path / "0.h5", tmp_path / "2.h5"], tmp_path / "b.zarr", to="zarr")
     hr.pack([tmp_path / "0.h5", tmp_path / "2.h5"], tmp_path / "b.zarr", to="zarr", drop=["time"])
 

@@ -38,7 +38,9 @@ class Cube:
                 name = next(iter(first))
             else:
                 parts = which_group(self.where, first)
-                raise UsageError(f"{self.where} has no variable {name!r}; it has {listed(first)}" + (f"; {parts}" if parts else ""))
+                raise UsageError(
+                    f"{self.where} has no variable {name!r}; it has {listed(first)}" + (f"; {parts}" if parts else "")
+                )
         stored = first[name]
         if stored.why:
             raise Unsupported(f"{self.where}: '{name}' cannot be read: {stored.why}")
@@ -55,9 +57,9 @@ class Cube:
         """The coordinate of the axis over all files; None where not all have one."""
         from .description import values_of
 
-        parts = [arrays.get(along) for arrays in self.files]
-        numbers = [p for p in parts if p is not None and not p.why and p.dims == (along,) and _is_numbers(p)]
-        if len(numbers) < len(parts):
+        found = [arrays.get(along) for arrays in self.files]
+        numbers = [p for p in found if p is not None and not p.why and p.dims == (along,) and _is_numbers(p)]
+        if len(numbers) < len(found):
             return None
         parts = in_units_of_the_first([path for path, _ in self.paths], numbers)
         values = [values_of(self, p, parts=[p]) for p in unpacked_alike(parts) if p.shape[0]]

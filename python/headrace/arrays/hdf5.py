@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, Error, NotFound, Unsupported, UsageError
-from .h5py import Numbers, Values, bytes_of
 from .groups import in_group
+from .h5py import Numbers, Values, bytes_of
 from .hdf5_chunks import find_chunks
 from .hdf5_types import Column, Types
 from .model import LazyArrays, Stored, is_big, no_places, number_type, one_place, plain_attributes
@@ -179,7 +179,11 @@ class _File:
                 if place not in self.scales:
                     self.scales[place] = _short(scale.name or "")
                 dim = self.scales[place]
-            dim = dim or (name if is_scale and dataset.ndim == 1 else "") or h5py.h5ds.get_label(dataset.id, i).decode(errors="replace")
+            dim = (
+                dim
+                or (name if is_scale and dataset.ndim == 1 else "")
+                or h5py.h5ds.get_label(dataset.id, i).decode(errors="replace")
+            )
             out.append(dim or f"axis{i}")
         return tuple(out)
 
