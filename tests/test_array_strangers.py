@@ -12,8 +12,9 @@ import headrace as hr
 import numpy as np
 import pytest
 
-h5py = pytest.importorskip("h5py")
+pytest.importorskip("hdf5plugin")  # before netCDF4, or its Blosc cannot write for the tests that follow
 netcdf = pytest.importorskip("netCDF4")
+h5py = pytest.importorskip("h5py")
 xr = pytest.importorskip("xarray")
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from headrace.arrays import calendars, units
 
+pytest.importorskip("hdf5plugin")  # before netCDF4, or its Blosc cannot write for the tests that follow
 netcdf = pytest.importorskip("netCDF4")
 xr = pytest.importorskip("xarray")
 cftime = pytest.importorskip("cftime")

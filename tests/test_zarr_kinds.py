@@ -9,6 +9,7 @@ import headrace as hr
 import numpy as np
 import pytest
 
+pytest.importorskip("hdf5plugin")  # before netCDF4, which xarray brings
 zarr = pytest.importorskip("zarr")
 numcodecs = pytest.importorskip("numcodecs")
 xr = pytest.importorskip("xarray")
