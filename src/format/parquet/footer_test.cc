@@ -31,7 +31,7 @@ class Thrift {
 
  private:
   Thrift& varint(uint64_t n) {
-    for (; n > 0x7f; n >>= 7) byte(static_cast<int>(n & 0x7f | 0x80));
+    for (; n > 0x7f; n >>= 7) byte(static_cast<int>((n & 0x7f) | 0x80));
     return byte(static_cast<int>(n));
   }
   std::vector<std::byte> out_;
