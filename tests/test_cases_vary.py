@@ -7,6 +7,7 @@ import headrace as hr
 import numpy as np
 import pytest
 
+pytest.importorskip("hdf5plugin")  # before netCDF4, which xarray brings
 h5py = pytest.importorskip("h5py")
 
 LENGTHS = [5, 2, 9, 1, 7, 4]
@@ -96,3 +97,30 @@ def test_texts_along_files(tmp_path):
     with hr.Loader(url, 4, fields, seed=2, tail="keep", output="numpy") as loader:
         names = {int(i): name for batch in loader for i, name in zip(batch.indices, batch["name"])}
     assert names == {n: f"Fall {n} ü" * n for n in range(len(LENGTHS))}
+
+
+@pytest.mark.parametrize("kind", ["vlen", "S", "nc3", "nc4", "zarr"])
+def test_texts_of_files_one_after_the_other(tmp_path, kind):
+    """Of fixed lengths that differ, too."""
+    xr = pytest.importorskip("xarray")
+    parts = [["Zug", "Bern"], ["", "La Chaux", "x"], ["y"]]
+    files = []
+    for n, texts in enumerate(parts):
+        path = tmp_path / (f"{n}.zarr" if kind == "zarr" else f"{n}.nc" if kind.startswith("nc") else f"{n}.h5")
+        files.append(str(path))
+        if kind in ("vlen", "S"):
+            with h5py.File(path, "w") as f:
+                f.create_dataset("t", data=texts, dtype=h5py.string_dtype()) if kind == "vlen" else f.create_dataset(
+                    "t", data=np.array(texts, "S")
+                )
+                f["n"] = np.arange(len(texts))
+            continue
+        ds = xr.Dataset({"t": ("i", np.array(texts, object)), "n": ("i", np.arange(len(texts)))})
+        if kind == "zarr":
+            ds.to_zarr(path)
+        else:
+            ds.to_netcdf(path, engine="scipy" if kind == "nc3" else "netcdf4")
+    got = hr.open(files, {"t": hr.text("t"), "n": hr.array("n")})
+    assert [s["t"] for s in got] == [t for texts in parts for t in texts]
+    with hr.Loader(files, 4, {"t": hr.text("t")}, seed=1, tail="keep", output="numpy") as loader:
+        assert sorted(t for b in loader for t in b["t"]) == sorted(t for texts in parts for t in texts)

@@ -14,6 +14,7 @@ from .calendars import times_of
 from .files import expanded, kind_of, named_arrays, read_arrays
 from .groups import which_group
 from .model import Stored, listed, unpacked_alike
+from .texts import texts_alike
 from .timeline import Timeline
 from .volumes import read_cases
 
@@ -51,7 +52,7 @@ class Cube:
         if along is None:
             return [self.files[0][name]]
         places = [path for path, _ in self.paths]
-        return in_units_of_the_first(places, _from_each(places, self.files, name))
+        return texts_alike(self, in_units_of_the_first(places, _from_each(places, self.files, name)))
 
     def timeline(self, along: str) -> Timeline | None:
         """The coordinate of the axis over all files; None where not all have one."""
