@@ -70,7 +70,7 @@ def test_splits_beside_arrays_are_said(make):
         hr.open(path)
     assert [s["x"] for s in hr.open(f"{path}#val")] == [10, 11, 12]
     assert [s["classes"] for s in hr.open(f"{path}#/")] == [0, 1, 2, 3]
-    with pytest.raises(hr.UsageError, match="has no variable 'x'.*'train/x'.*splits 'train', 'val'"):
+    with pytest.raises(hr.UsageError, match=r"has no variable 'x'.*'train/x'.*splits 'train', 'val'"):
         hr.open(path, {"x": hr.array("x")})
     assert [s["x"] for s in hr.open(path, {"x": hr.array("val/x")})] == [10, 11, 12]
 

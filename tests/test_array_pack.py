@@ -469,18 +469,20 @@ def test_arrays_that_cannot_be_read_are_named(tmp_path: pathlib.Path) -> None:
     hr.pack(tmp_path / "a.h5", tmp_path / "a.zarr", to="zarr", drop=["z"])
 
 
-def test_files_whose_units_differ_are_not_joined(tmp_path: pathlib.Path) -> None:
-    for i in range(2):
+def test_files_whose_units_differ_are_brought_to_the_first_ones(tmp_path: pathlib.Path) -> None:
+    for i in range(3):
         with h5py.File(tmp_path / f"{i}.h5", "w") as f:
             f["x"], f["time"] = cube("f4"), np.arange(13.0)
             f["time"].make_scale("time")
             f["x"].dims[0].attach_scale(f["time"])
-            f["time"].attrs["units"] = f"days since 198{i}-01-01"
-    urls = [tmp_path / "0.h5", tmp_path / "1.h5"]
-    with pytest.raises(hr.UsageError, match="--drop time"):
-        hr.pack(urls, tmp_path / "a.zarr", to="zarr")
-    hr.pack(urls, tmp_path / "a.zarr", to="zarr", drop=["time"])
-    assert values_of(tmp_path / "a.zarr", "zarr")["x"].shape == (26, 6, 9)
+            f["time"].attrs["units"] = f"days since 198{i}-01-01" if i < 2 else "K"
+    hr.pack([tmp_path / "0.h5", tmp_path / "1.h5"], tmp_path / "a.zarr", to="zarr")
+    packed = values_of(tmp_path / "a.zarr", "zarr")
+    assert packed["x"].shape == (26, 6, 9)
+    assert packed["time"].tolist() == [*range(13), *range(366, 379)]
+    with pytest.raises(hr.UsageError, match=r"'time' has 'days since 1980-01-01' in .*0.h5 and 'K' in .*2.h5"):
+        hr.pack([tmp_path / "0.h5", tmp_path / "2.h5"], tmp_path / "b.zarr", to="zarr")
+    hr.pack([tmp_path / "0.h5", tmp_path / "2.h5"], tmp_path / "b.zarr", to="zarr", drop=["time"])
 
 
 def test_a_full_disk_is_said_and_leaves_no_half_file(tmp_path: pathlib.Path) -> None:

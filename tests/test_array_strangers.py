@@ -12,8 +12,9 @@ import headrace as hr
 import numpy as np
 import pytest
 
-h5py = pytest.importorskip("h5py")
+pytest.importorskip("hdf5plugin")  # before netCDF4, or its Blosc cannot write for the tests that follow
 netcdf = pytest.importorskip("netCDF4")
+h5py = pytest.importorskip("h5py")
 xr = pytest.importorskip("xarray")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -65,7 +66,9 @@ def test_elements_that_are_arrays_take_linear_memory(tmp_path):
         "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
         "ds = hr.open(sys.argv[1]); print(ds[2]['x'].shape, int(ds[2]['x'].sum()), int(ds[2]['records.image'].sum()))"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.h5")], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.h5")], capture_output=True, text=True, timeout=100, check=False
+    )
     assert done.returncode == 0, done.stderr[-1500:]
     total = int(data["image"][2].sum())
     assert done.stdout.split() == ["(224,", "224,", "3)", str(total), str(total)]

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import datetime
+import pathlib
 import random
+import subprocess
+import sys
 
 import headrace as hr
 import numpy as np
 import pytest
 from headrace.arrays import calendars, units
 
+pytest.importorskip("hdf5plugin")  # before netCDF4, or its Blosc cannot write for the tests that follow
 netcdf = pytest.importorskip("netCDF4")
 xr = pytest.importorskip("xarray")
 cftime = pytest.importorskip("cftime")
@@ -104,7 +108,9 @@ def test_units_of_one_quantity(of, to, value, want):
     assert value * scale + offset == pytest.approx(want, rel=1e-12)
 
 
-@pytest.mark.parametrize(("of", "to"), [("kg m-2 s-1", "mm"), ("K", "Pa"), ("foo", "bar"), ("m of water equivalent", "m"), ("m2", "m")])
+@pytest.mark.parametrize(
+    ("of", "to"), [("kg m-2 s-1", "mm"), ("K", "Pa"), ("foo", "bar"), ("m of water equivalent", "m"), ("m2", "m")]
+)
 def test_units_of_two_quantities(of, to):
     assert units.conversion(of, to) is None
 
@@ -115,7 +121,7 @@ def test_units_of_two_quantities(of, to):
 @pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC"])
 def test_each_year_may_count_its_days_from_its_own_first(tmp_path, kind):
     for year in (2000, 2001, 2002):
-        write(tmp_path / f"{year}.nc", np.arange(5) + (0 if year < 2002 else 0), f"days since {year}-01-01", kind=kind)
+        write(tmp_path / f"{year}.nc", np.arange(5), f"days since {year}-01-01", kind=kind)
     paths = sorted(tmp_path.glob("*.nc"))
     ds = hr.open([str(p) for p in paths], {"time": hr.array("time")})
     got = [s["time"] for s in ds]
@@ -134,7 +140,7 @@ def test_other_lengths_of_the_unit(tmp_path, unit, scale):
 def test_another_calendar_is_refused(tmp_path):
     write(tmp_path / "a.nc", [0, 1], calendar="noleap")
     write(tmp_path / "b.nc", [0, 1], "days since 2001-01-01", calendar="standard")
-    with pytest.raises(hr.UsageError, match="calendar 'noleap'.*'standard'"):
+    with pytest.raises(hr.UsageError, match=r"calendar 'noleap'.*'standard'"):
         hr.open([tmp_path / "a.nc", tmp_path / "b.nc"], {"time": hr.array("time")})
     write(tmp_path / "c.nc", [2, 3], calendar="365_day")
     ds = hr.open([tmp_path / "a.nc", tmp_path / "c.nc"], {"time": hr.array("time")})
@@ -150,7 +156,9 @@ def test_units_are_brought_to_the_first_files(tmp_path, kind):
     np.testing.assert_allclose(got, np.stack([kelvin[i : i + 3] for i in range(4)]), rtol=1e-6)
     back, _ = windows([tmp_path / "b.nc", tmp_path / "a.nc"], window=3, gaps=True)
     np.testing.assert_allclose(back[0], kelvin[3:] - 273.15, rtol=1e-4)
-    assert hr.stats([str(tmp_path / "a.nc"), str(tmp_path / "b.nc")], fields=["t"])["t"]["mean"] == pytest.approx(kelvin.mean(), rel=1e-6)
+    assert hr.stats([str(tmp_path / "a.nc"), str(tmp_path / "b.nc")], fields=["t"])["t"]["mean"] == pytest.approx(
+        kelvin.mean(), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("other", ["Pa", None, "furlongs"])
@@ -191,7 +199,7 @@ def test_windows_do_not_cross_a_missing_year(tmp_path):
     assert len(windows(files)[0]) == 8  # one step crosses nothing
     assert [n for n in windows(files)[1].notices if "gap" in n] == []
     assert len(windows(files, window=2, horizon=2)[0]) == 2
-    with pytest.raises(hr.UsageError, match="no 5 steps of 'time' follow each other without a gap.*gaps=True"):
+    with pytest.raises(hr.UsageError, match=r"no 5 steps of 'time' follow each other without a gap.*gaps=True"):
         windows(files, window=5)
 
 
@@ -218,7 +226,11 @@ def test_what_is_no_gap(tmp_path, steps):
 
 
 def test_levels_have_steps_of_their_own(tmp_path):
-    write(tmp_path / "a.nc", [0, 1], extra={"plev": (("plev",), [1000, 925, 850, 500, 200], {"units": "hPa"}), "z": (("plev", "x"), np.ones((5, 3)), {})})
+    write(
+        tmp_path / "a.nc",
+        [0, 1],
+        extra={"plev": (("plev",), [1000, 925, 850, 500, 200], {"units": "hPa"}), "z": (("plev", "x"), np.ones((5, 3)), {})},
+    )
     assert len(hr.open(tmp_path / "a.nc", {"z": hr.array("z", window=2)})) == 4
 
 
@@ -258,7 +270,10 @@ def test_windows_lie_within_what_is_selected(tmp_path):
     assert len(ds[0]["t"]) == 3
 
 
-@pytest.mark.parametrize(("sel", "words"), [(("1990", "1991"), "nothing of 'time'"), (("x", "y"), "no date of the calendar"), ([1, 2, 3], "first, last")])
+@pytest.mark.parametrize(
+    ("sel", "words"),
+    [(("1990", "1991"), "nothing of 'time'"), (("x", "y"), "no date of the calendar"), ([1, 2, 3], "first, last")],
+)
 def test_what_cannot_be_selected_is_said(tmp_path, sel, words):
     write(tmp_path / "a.nc", np.arange(4))
     with pytest.raises(hr.UsageError, match=words):
@@ -280,7 +295,12 @@ def test_dilation_takes_every_nth_step(tmp_path, files):
     each = 24 // files
     for n in range(files):
         # another scale in each file: the steps of a window are unpacked by their own
-        write(tmp_path / f"{n}.nc", np.arange(n * each, (n + 1) * each), t=data[n * each : (n + 1) * each] * (10 if n == 1 else 1), t_units="g" if n != 1 else "dg")
+        write(
+            tmp_path / f"{n}.nc",
+            np.arange(n * each, (n + 1) * each),
+            t=data[n * each : (n + 1) * each] * (10 if n == 1 else 1),
+            t_units="g" if n != 1 else "dg",
+        )
     ds = hr.open([str(tmp_path / f"{n}.nc") for n in range(files)], {"t": hr.array("t", window=3, horizon=2, dilation=4)})
     assert len(ds) == 24 - 16
     for i, s in enumerate(ds):
@@ -298,7 +318,9 @@ def test_surface_and_levels_are_channels(tmp_path, form, chunks):
     ds = xr.Dataset({"t2m": (("time", "y", "x"), t2m), "z": (("time", "level", "y", "x"), z)}, {"level": [1000, 850, 500, 200]})
     path = str(tmp_path / f"a.{form}")
     if form == "nc":
-        ds.to_netcdf(path, engine="netcdf4", encoding={"z": {"chunksizes": chunks, "zlib": chunks != (8, 4, 6, 5)}} if chunks else {})
+        ds.to_netcdf(
+            path, engine="netcdf4", encoding={"z": {"chunksizes": chunks, "zlib": chunks != (8, 4, 6, 5)}} if chunks else {}
+        )
     else:
         ds.to_zarr(path, encoding={"z": {"chunks": chunks}} if chunks else {})
     got = hr.open(path, {"x": hr.array(["t2m", "z"], window=2, sel={"level": [500, 1000]}, patch=(4, 3), tiled=True)})
@@ -316,7 +338,9 @@ def test_surface_and_levels_are_channels(tmp_path, form, chunks):
 
 
 def test_axes_that_do_not_fit_are_said(tmp_path):
-    xr.Dataset({"a": (("time", "y"), np.ones((4, 2))), "b": (("time", "p", "q"), np.ones((4, 2, 2)))}).to_netcdf(tmp_path / "a.nc", engine="netcdf4")
+    xr.Dataset({"a": (("time", "y"), np.ones((4, 2))), "b": (("time", "p", "q"), np.ones((4, 2, 2)))}).to_netcdf(
+        tmp_path / "a.nc", engine="netcdf4"
+    )
     with pytest.raises(hr.UsageError, match="'a' has the axes 'time', 'y' and 'b' has 'time', 'p', 'q'"):
         hr.open(tmp_path / "a.nc", {"x": hr.array(["a", "b"])})
 
@@ -328,14 +352,24 @@ def test_an_xarray_dataset_of_differing_units_is_refused(tmp_path):
     pytest.importorskip("dask")
     write(tmp_path / "a.nc", [0, 1])
     write(tmp_path / "b.nc", [2, 3], t_units="degC")
-    both = xr.open_mfdataset([tmp_path / "a.nc", tmp_path / "b.nc"], data_vars="minimal", coords="minimal", compat="override", combine="nested", concat_dim="time")
-    with pytest.raises(hr.UsageError, match="'K'.*'degC'.*by their paths"):
+    both = xr.open_mfdataset(
+        [tmp_path / "a.nc", tmp_path / "b.nc"],
+        data_vars="minimal",
+        coords="minimal",
+        compat="override",
+        combine="nested",
+        concat_dim="time",
+    )
+    with pytest.raises(hr.UsageError, match=r"'K'.*'degC'.*by their paths"):
         hr.open(both, {"t": hr.array("t")})
 
 
 def test_an_xarray_datasets_times_have_gaps_too(tmp_path):
     write(tmp_path / "a.nc", [0, 1, 2, 30, 31, 32])
-    ds = hr.open(xr.open_dataset(tmp_path / "a.nc", cache=False), {"t": hr.array("t", window=2, sel={"time": ("2000-01-02", "2000-02-01")})})
+    ds = hr.open(
+        xr.open_dataset(tmp_path / "a.nc", cache=False),
+        {"t": hr.array("t", window=2, sel={"time": ("2000-01-02", "2000-02-01")})},
+    )
     assert np.allclose([s["t"][0, 0] for s in ds], [0.1, 3.0])
 
 
@@ -349,3 +383,11 @@ def test_pack_writes_one_unit_and_xarray_reads_it(tmp_path):
             np.testing.assert_allclose(ds["t"], kelvin, rtol=1e-6)
             assert ds["t"].attrs["units"] == "K"
             assert list(ds["time"].dt.year.values) == [2000] * 3 + [2001] * 3
+
+
+@pytest.mark.timeout(200)
+def test_the_example_runs(tmp_path):
+    example = pathlib.Path(__file__).resolve().parent.parent / "examples" / "first_hour" / "era5_years.py"
+    done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "exactly" in done.stdout

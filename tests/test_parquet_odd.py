@@ -113,7 +113,9 @@ def test_any_damage_of_the_footer_ends_no_process(tmp_path: pathlib.Path) -> Non
         "    except hr.Error: bad += 1\n"
         "print(bad)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.parquet")], capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "x.parquet")], capture_output=True, text=True, timeout=250, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 100
 
@@ -143,7 +145,9 @@ def test_columns_that_no_field_holds_are_said_in_words(tmp_path: pathlib.Path) -
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.float64(), pa.bool_()])
 def test_lists_of_lists_are_several_arrays(tmp_path: pathlib.Path, kind: Any) -> None:
     rng = random.Random(0)
-    rows: list[Any] = [[[rng.randint(0, 1) for _ in range(rng.randint(0, 4))] for _ in range(rng.randint(0, 3))] for _ in range(40)]
+    rows: list[Any] = [
+        [[rng.randint(0, 1) for _ in range(rng.randint(0, 4))] for _ in range(rng.randint(0, 3))] for _ in range(40)
+    ]
     as_type = {"bool": bool, "float": float, "double": float}.get(str(kind), int)
     rows = [[[as_type(v) for v in inner] for inner in row] for row in rows]
     table = pa.table({"x": pa.array(rows, pa.list_(pa.list_(kind))), "n": range(40)})
@@ -152,7 +156,9 @@ def test_lists_of_lists_are_several_arrays(tmp_path: pathlib.Path, kind: Any) ->
     ds = hr.open(tmp_path / "x.parquet")
     for i, sample in enumerate(ds):
         assert [v.tolist() for v in sample["x"]] == want[i]  # truths are 0 and 1
-    with hr.Loader(tmp_path / "x.parquet", 8, {"x": hr.array("x", many=True), "n": hr.scalar("n")}, seed=1, output="numpy") as loader:
+    with hr.Loader(
+        tmp_path / "x.parquet", 8, {"x": hr.array("x", many=True), "n": hr.scalar("n")}, seed=1, output="numpy"
+    ) as loader:
         for batch in loader:
             for n, lists in zip(batch["n"], batch["x"]):
                 assert [len(v) for v in lists] == [len(v) for v in want[int(n)]]

@@ -271,7 +271,7 @@ def test_normalising_volumes(npz):
     ("options", "words"),
     [
         ({}, r"'x' is f32\[17,30,26\], and f32\[20,24,28\] .* a patch"),
-        ({"patch": (8, 8)}, r"a patch"),
+        ({"patch": (8,)}, r"a patch"),
         ({"patch": (18, 8, 8)}, r"case_1.*a patch of 18 does not fit into axis 0 of 'x', which has 17"),
         ({"patch": PATCH, "window": 2}, "a sample is a file"),
         ({"patch": PATCH, "tiled": True}, "files of one shape"),

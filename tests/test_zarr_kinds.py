@@ -9,6 +9,7 @@ import headrace as hr
 import numpy as np
 import pytest
 
+pytest.importorskip("hdf5plugin")  # before netCDF4, which xarray brings
 zarr = pytest.importorskip("zarr")
 numcodecs = pytest.importorskip("numcodecs")
 xr = pytest.importorskip("xarray")
@@ -79,7 +80,14 @@ def test_xarrays_texts(tmp_path):
 
 def test_rounded_numbers_are_read_as_they_are(tmp_path):
     data = np.random.default_rng(0).random((20, 6), "f4")
-    zarr.create_array(str(tmp_path / "a.zarr/x"), data=data, chunks=(7, 6), zarr_format=2, filters=[numcodecs.BitRound(keepbits=9)], compressors=numcodecs.Zlib())
+    zarr.create_array(
+        str(tmp_path / "a.zarr/x"),
+        data=data,
+        chunks=(7, 6),
+        zarr_format=2,
+        filters=[numcodecs.BitRound(keepbits=9)],
+        compressors=numcodecs.Zlib(),
+    )
     (tmp_path / "a.zarr/.zgroup").write_text('{"zarr_format": 2}')
     ds = hr.open(tmp_path / "a.zarr")
     assert np.array_equal(column(ds, "x"), zarr.open_array(str(tmp_path / "a.zarr/x"))[...])
@@ -91,7 +99,9 @@ def test_rounded_numbers_are_read_as_they_are(tmp_path):
 def test_scaled_numbers_are_unscaled(tmp_path, stored):
     codec = numcodecs.FixedScaleOffset(offset=3, scale=10, dtype="<f8", astype=stored)
     data = 3 + np.arange(60).reshape(20, 3) / 10
-    zarr.create_array(str(tmp_path / "a.zarr/x"), data=data, chunks=(7, 3), zarr_format=2, filters=[codec], compressors=numcodecs.Zlib())
+    zarr.create_array(
+        str(tmp_path / "a.zarr/x"), data=data, chunks=(7, 3), zarr_format=2, filters=[codec], compressors=numcodecs.Zlib()
+    )
     (tmp_path / "a.zarr/.zgroup").write_text('{"zarr_format": 2}')
     want = zarr.open_array(str(tmp_path / "a.zarr/x"))[...]
     ds = hr.open(tmp_path / "a.zarr")
@@ -106,7 +116,9 @@ def test_codecs_that_the_engine_lacks_are_read_through_zarr(tmp_path, codec):
     if codec == "packbits":
         data, options = data > 0.5, {"packbits": ([numcodecs.PackBits()], None)}
     filters, compressor = options[codec]
-    zarr.create_array(str(tmp_path / "a.zarr/x"), data=data, chunks=(7, 6), zarr_format=2, filters=filters or None, compressors=compressor)
+    zarr.create_array(
+        str(tmp_path / "a.zarr/x"), data=data, chunks=(7, 6), zarr_format=2, filters=filters or None, compressors=compressor
+    )
     (tmp_path / "a.zarr/.zgroup").write_text('{"zarr_format": 2}')
     ds = hr.open(tmp_path / "a.zarr")
     assert np.array_equal(column(ds, "x"), zarr.open_array(str(tmp_path / "a.zarr/x"))[...])
@@ -145,7 +157,10 @@ def test_zip_stores_are_read_where_they_lie(tmp_path, version, shards, name):
 def test_a_zip_that_compresses_is_refused_with_the_remedy(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zarr.zip", "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr(".zgroup", '{"zarr_format": 2}')
-        z.writestr("x/.zarray", '{"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "<i4", "compressor": null, "fill_value": 0, "order": "C", "filters": null}')
+        z.writestr(
+            "x/.zarray",
+            '{"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "<i4", "compressor": null, "fill_value": 0, "order": "C", "filters": null}',
+        )
         z.writestr("x/0", np.arange(4, dtype="<i4").tobytes())
     with pytest.raises(hr.Unsupported, match=r"member 'x/0' is compressed by the zip.*ZIP_STORED"):
         hr.open(tmp_path / "a.zarr.zip")

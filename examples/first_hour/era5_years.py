@@ -24,7 +24,10 @@ def make_years(folder: pathlib.Path) -> None:
         t2m = 280 + 10 * rng.standard_normal((365, 6, 8)).astype("f4") - (273.15 if units == "degC" else 0)
         z = rng.random((365, 2, 6, 8), "f4")
         ds = xr.Dataset(
-            {"t2m": (("time", "lat", "lon"), t2m, {"units": units}), "z": (("time", "level", "lat", "lon"), z, {"units": "m2 s-2"})},
+            {
+                "t2m": (("time", "lat", "lon"), t2m, {"units": units}),
+                "z": (("time", "level", "lat", "lon"), z, {"units": "m2 s-2"}),
+            },
             {"time": days, "level": [500, 850]},
         )
         packed = {"dtype": "i2", "scale_factor": 0.01, "add_offset": float(t2m.mean()), "_FillValue": -32768}
@@ -59,7 +62,11 @@ def main(folder: pathlib.Path) -> None:
     want = as_xarray_reads_it(folder)
     times = want["time"].values
     inside = (times >= np.datetime64("1990-06-01")) & (times < np.datetime64("1993-07-01"))
-    starts = [i for i in np.flatnonzero(inside) if i + 6 < len(times) and inside[i + 6] and times[i + 6] - times[i] == np.timedelta64(6, "D")]
+    starts = [
+        i
+        for i in np.flatnonzero(inside)
+        if i + 6 < len(times) and inside[i + 6] and times[i + 6] - times[i] == np.timedelta64(6, "D")
+    ]
     assert len(samples) == len(starts) and sorted(seen) == list(range(len(starts)))
     for n, i in enumerate(starts):
         steps = slice(i, i + 7, 2)

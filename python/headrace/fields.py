@@ -534,8 +534,9 @@ def array(
     and the corner of the patch.
 
     ``along="file"``: each file is one sample (npy, npz, HDF5, NetCDF, Zarr; ``case_0_x.npy`` and ``case_0_y.npy`` are ``x`` and
-    ``y`` of one); ``along="group"``: each group of an HDF5 file. Extents may differ where ``patch`` cuts. ``foreground`` and
-    ``share``: so many of the patches, at least, hold an element of that label that is not 0, its classes equally often.
+    ``y`` of one); ``along="group"``: each group of an HDF5 file. Extents may differ where ``patch`` cuts, and on the
+    first axis. ``foreground`` and ``share``: so many of the patches, at least, hold an element of that label that is not 0,
+    its classes equally often.
     """
     names = [field] if isinstance(field, str) else field
     if not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):

@@ -96,8 +96,7 @@ std::shared_ptr<Array> array_of(nb::handle d) {
   out->missing = get<std::optional<double>>(d, "missing");
   if (has(d, "also_missing")) out->also_missing = get<std::vector<double>>(d, "also_missing");
   if (has(d, "layer")) {
-    const auto [axis, extent, index] =
-        nb::cast<std::tuple<size_t, int64_t, int64_t>>(d["layer"]);
+    const auto [axis, extent, index] = nb::cast<std::tuple<size_t, int64_t, int64_t>>(d["layer"]);
     out->layer = {axis, extent, index};
   }
   if (has(d, "record")) out->record = record_of(d["record"]);

@@ -258,11 +258,10 @@ void visit_boxes(const ArrayDescription& d, const ArrayField& field, const Spot&
     const Variable& variable = d.variables[field.variables[v]];
     std::vector<Runs> runs;
     for (size_t a = 0; a < like.shape.size(); ++a)
-      runs.push_back(
-          variable.along && a == *variable.along
-              ? runs_along(variable, spot.position + field.from, std::max<int64_t>(1, field.count),
-                           field.step)
-              : runs_of_axis(field.axes[a], begins[a], like.shape[a]));
+      runs.push_back(variable.along && a == *variable.along
+                         ? runs_along(variable, spot.position + field.from,
+                                      std::max<int64_t>(1, field.count), field.step)
+                         : runs_of_axis(field.axes[a], begins[a], like.shape[a]));
     visit_runs(variable, runs, v, only, visit);
   }
 }

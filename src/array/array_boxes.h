@@ -39,7 +39,10 @@ void visit_region(const Array& array, const Region& region,
                   const std::function<void(const ArrayBox&)>& visit);
 
 // Of one variable of the field, all axes; the new axis of stacked variables is not in it.
-Extents region_shape(const ArrayDescription& d, const ArrayField& field);
+// `position`: of which case, where files are cases.
+Extents region_shape(const ArrayDescription& d, const ArrayField& field, int64_t position = 0);
+// Whether cases differ along the first axis, all of which a value has.
+bool varies_first(const ArrayDescription& d, const ArrayField& field);
 // How many values of variable length a position has.
 uint64_t values_in_sample(const Variable& variable);
 Field schema_of(const ArrayDescription& d, const ArrayField& field);

@@ -41,15 +41,24 @@ Status check_case(const ArrayDescription& d, const ArrayField& field, const Vari
                                fmt::join(array.shape, ","), dtype_name(like.dtype),
                                fmt::join(like.shape, ","), case_of(d, like, 0), what));
   };
-  if (array.values || like.values)
-    return unsupported(
-        fmt::format("'{}' has values of variable length, and files are samples", variable.name));
+  if (array.values || like.values) {
+    if (!array.values || !like.values || array.dtype != like.dtype)
+      return say("values of variable length are of one type in all files");
+    if (array.big_endian && size_of(array.dtype) > 1)
+      return unsupported(fmt::format(
+          "'{}' has big-endian values of variable length, and files are samples", variable.name));
+    return check_array(array);
+  }
   if (array.dtype != like.dtype || array.shape.size() != like.shape.size())
     return say("all files must have one type and as many axes");
   for (size_t a = 0; a < field.axes.size(); ++a) {
     const int64_t patch = field.axes[a].patch;
-    if (patch <= 0 && array.shape[a] != like.shape[a])
-      return say("a patch=(…) over all axes that differ makes samples of one shape");
+    // A value tells one extent by its length: the first may differ.
+    const bool may_vary = a == 0 && field.variables.size() == 1 && field.axes[a].indexes.empty();
+    if (patch <= 0 && array.shape[a] != like.shape[a] && !may_vary)
+      return say(
+          "a patch=(…) over all axes that differ makes samples of one shape; of one variable the "
+          "first axis may differ");
     if (patch > array.shape[a])
       return invalid(
           fmt::format("{}: a patch of {} does not fit into axis {} of '{}', which has {}",
@@ -98,6 +107,14 @@ Status check_labels(const ArrayDescription& d) {
 }
 
 }  // namespace
+
+bool varies_first(const ArrayDescription& d, const ArrayField& field) {
+  if (!d.samples.cases || field.axes.empty() || field.axes[0].patch > 0) return false;
+  const auto& segments = d.variables[field.variables[0]].segments;
+  return std::any_of(segments.begin(), segments.end(), [&segments](const auto& array) {
+    return !array->shape.empty() && array->shape[0] != segments[0]->shape[0];
+  });
+}
 
 const Array& array_at(const ArrayDescription& d, uint32_t variable, int64_t position) {
   return *d.variables[variable].segments[d.samples.cases ? static_cast<size_t>(position) : 0];

@@ -174,9 +174,9 @@ std::string file_of(const ArrayDescription& d, const Array& array, std::string o
   return otherwise;
 }
 
-Extents region_shape(const ArrayDescription& d, const ArrayField& field) {
+Extents region_shape(const ArrayDescription& d, const ArrayField& field, int64_t position) {
   const Variable& variable = d.variables[field.variables[0]];
-  const Array& array = *variable.segments[0];
+  const Array& array = array_at(d, field.variables[0], position);
   Extents shape;
   for (size_t a = 0; a < array.shape.size(); ++a) {
     const AxisChoice& choice = field.axes[a];
@@ -203,14 +203,17 @@ Field schema_of(const ArrayDescription& d, const ArrayField& field) {
   const Variable& variable = d.variables[field.variables[0]];
   const Array& array = *variable.segments[0];
   Field out{.name = field.name, .kind = field.kind};
+  const auto several = [](const auto& segment) { return elements_in(segment->shape) != 1; };
+  const bool many = d.samples.cases ? std::ranges::any_of(variable.segments, several)
+                                    : values_in_sample(variable) != 1;
   if (field.kind != Kind::kArray) {
-    out.many = array.values != nullptr && values_in_sample(variable) != 1;
+    out.many = array.values != nullptr && many;
     return out;
   }
   if (array.values != nullptr) {
     out.dtype = array.dtype;
     out.shape = {kVaries};
-    out.many = values_in_sample(variable) != 1;
+    out.many = many;
     return out;
   }
   out.dtype = is_unpacked(d, field) ? unpacked_dtype(array.dtype) : array.dtype;
@@ -218,7 +221,7 @@ Field schema_of(const ArrayDescription& d, const ArrayField& field) {
   const Extents shape = region_shape(d, field);
   for (size_t a = 0; a < shape.size(); ++a)
     if (!(variable.along && a == *variable.along && field.count == 0))
-      out.shape.push_back(shape[a]);
+      out.shape.push_back(a == 0 && varies_first(d, field) ? kVaries : shape[a]);
   return out;
 }
 
@@ -248,7 +251,8 @@ Status check_field(const ArrayDescription& d, const ArrayField& field) {
   if (field.axes.size() != like.shape.size()) return internal("a choice for every axis is wanted");
   if (field.count < 0) return invalid(fmt::format("a window of {} steps", field.count));
   if (field.step < 1 || field.step > kMostSteps || field.count > kMostSteps)
-    return invalid(fmt::format("a window of {} steps, each {} from the next", field.count, field.step));
+    return invalid(
+        fmt::format("a window of {} steps, each {} from the next", field.count, field.step));
   for (size_t a = 0; a < field.axes.size(); ++a)
     if (!(lead.along && a == *lead.along)) HEADRACE_TRY(check_axis(lead, like, field.axes[a], a));
   return {};
@@ -268,7 +272,8 @@ Status check_positions(const ArrayDescription& d) {
       const Variable& variable = d.variables[v];
       if (!variable.along) continue;
       const int64_t total = total_along(variable);
-      const int64_t end = last + field.from + (std::max<int64_t>(1, field.count) - 1) * field.step + 1;
+      const int64_t end =
+          last + field.from + (std::max<int64_t>(1, field.count) - 1) * field.step + 1;
       if (first + field.from < 0 || end > total)
         return invalid(fmt::format(
             "field '{}': a sample wants the steps {} to {} of '{}', which has {} along its axis",

@@ -125,9 +125,12 @@ class ArraySource final : public Source {
   // All values of the sample's position; each is a unit that nobody shares.
   Status add_values(uint64_t sample, const ArrayField& field, Request& out) const {
     const Variable& variable = d_.variables[field.variables[0]];
-    const uint64_t count = values_in_sample(variable);
-    auto at = static_cast<uint64_t>(variable.along ? position(sample / tile_count()) : 0);
-    size_t segment = 0;
+    const int64_t place = position(sample / tile_count());
+    auto at = static_cast<uint64_t>(variable.along ? place : 0);
+    size_t segment = d_.samples.cases ? static_cast<size_t>(place) : 0;
+    const uint64_t count =
+        d_.samples.cases ? static_cast<uint64_t>(elements_in(variable.segments[segment]->shape))
+                         : values_in_sample(variable);
     for (; variable.along && segment + 1 < variable.segments.size(); ++segment) {
       const auto extent = static_cast<uint64_t>(variable.segments[segment]->shape[0]);
       if (at < extent) break;
@@ -183,7 +186,7 @@ class ArraySource final : public Source {
       swap_bytes(out, item);
       return {};
     }
-    const Extents shape = region_shape(d_, field);
+    const Extents shape = region_shape(d_, field, at);
     const size_t one = static_cast<size_t>(elements_in(shape)) * item;
     const size_t count = field.variables.size();
     if (field.kind != Kind::kArray) {

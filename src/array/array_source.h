@@ -42,8 +42,8 @@ struct RecordPlace {
   uint32_t axes = 0;    // the last axes, which lie within a record
 };
 
-// One index of an axis that the array does not show: a level of a cube, beside arrays that have none.
-// Chunks are those of the file and have the axis; `shape`, `chunk` and `places` leave it out.
+// One index of an axis that the array does not show: a level of a cube, beside arrays that have
+// none. Chunks are those of the file and have the axis; `shape`, `chunk` and `places` leave it out.
 struct ChunkLayer {
   size_t axis = 0;     // where it lies among the axes of a chunk
   int64_t extent = 0;  // of a chunk along it; 0: there is none, chunks are as they are shown
@@ -106,9 +106,9 @@ struct ArrayField {
   std::vector<uint32_t> variables;  // several: stacked on a new first axis
   int64_t from = 0;                 // relative to the sample's position
   int64_t count = 0;                // steps; 0: one, and the axis is left out
-  int64_t step = 1;                 // from one of them to the next
   std::vector<AxisChoice> axes;     // one for every axis of the variables; the positions' unused
   Kind kind = Kind::kArray;         // kBytes or kText: of values of variable length, and texts
+  int64_t step = 1;                 // from one step of the count to the next
 };
 
 // Where some of the elements of a label lie that are not 0, of each class by itself: indexes on the

@@ -219,8 +219,7 @@ class Parser {
         return in_.damaged(fmt::format("an attribute of {} values", items), at);
       const Bytes values = in_.take(items * of->bytes, "an attribute's values");
       in_.take(filled_up(values.size()) - values.size(), "an attribute's values");
-      if (in_.ok())
-        out.push_back({std::move(called), of->dtype, {values.begin(), values.end()}});
+      if (in_.ok()) out.push_back({std::move(called), of->dtype, {values.begin(), values.end()}});
     }
   }
 

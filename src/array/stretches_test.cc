@@ -87,18 +87,19 @@ TEST(stretches, a_file_that_is_not_packed_gives_numbers_of_the_same_type) {
 TEST(stretches, every_element_of_a_region_is_in_one_stretch) {
   TwoFiles t;
   for (int64_t begin = 0; begin < 5; ++begin)
-    for (int64_t steps = 1; begin + steps <= 5; ++steps) {
-      std::vector<int> seen(static_cast<size_t>(2 * steps * 2), 0);
-      visit_stretches(t.d.variables[0], begin, 1, {2, steps, 2}, [&](const Stretch& s) {
-        ASSERT_LE(s.first + s.count, seen.size());
-        for (size_t i = s.first; i < s.first + s.count; ++i) {
-          ++seen[i];
-          const int64_t step = begin + static_cast<int64_t>(i) / 2 % steps;
-          EXPECT_EQ(s.array, step < 3 ? t.first.get() : t.second.get());
-        }
-      });
-      EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
-    }
+    for (int64_t apart = 1; apart < 5; ++apart)
+      for (int64_t steps = 1; begin + (steps - 1) * apart < 5; ++steps) {
+        std::vector<int> seen(static_cast<size_t>(2 * steps * 2), 0);
+        visit_stretches(t.d.variables[0], begin, apart, {2, steps, 2}, [&](const Stretch& s) {
+          ASSERT_LE(s.first + s.count, seen.size());
+          for (size_t i = s.first; i < s.first + s.count; ++i) {
+            ++seen[i];
+            const int64_t step = begin + static_cast<int64_t>(i) / 2 % steps * apart;
+            EXPECT_EQ(s.array, step < 3 ? t.first.get() : t.second.get());
+          }
+        });
+        EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+      }
 }
 
 TEST(stretches, the_fingerprint_knows_every_number_of_every_file) {

@@ -155,6 +155,8 @@ def date_text(value: Any, dim: str) -> str:
     """A date as somebody gives it: a text, or what prints as one (datetime, numpy.datetime64, cftime)."""
     if isinstance(value, str):
         return value
-    if type(value).__module__.partition(".")[0] in ("datetime", "numpy", "pandas", "cftime") and not isinstance(value, (int, float)):
+    if type(value).__module__.partition(".")[0] in ("datetime", "numpy", "pandas", "cftime") and not isinstance(
+        value, (int, float)
+    ):
         return str(value)[:29]  # nanoseconds
     raise UsageError(f"sel: '{dim}' wants dates like '1990-01-31' or numbers of its coordinate, not {value!r}")

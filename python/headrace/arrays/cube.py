@@ -14,6 +14,7 @@ from .calendars import times_of
 from .files import expanded, kind_of, named_arrays, read_arrays
 from .groups import which_group
 from .model import Stored, listed, unpacked_alike
+from .texts import texts_alike
 from .timeline import Timeline
 from .volumes import read_cases
 
@@ -38,7 +39,9 @@ class Cube:
                 name = next(iter(first))
             else:
                 parts = which_group(self.where, first)
-                raise UsageError(f"{self.where} has no variable {name!r}; it has {listed(first)}" + (f"; {parts}" if parts else ""))
+                raise UsageError(
+                    f"{self.where} has no variable {name!r}; it has {listed(first)}" + (f"; {parts}" if parts else "")
+                )
         stored = first[name]
         if stored.why:
             raise Unsupported(f"{self.where}: '{name}' cannot be read: {stored.why}")
@@ -49,15 +52,15 @@ class Cube:
         if along is None:
             return [self.files[0][name]]
         places = [path for path, _ in self.paths]
-        return in_units_of_the_first(places, _from_each(places, self.files, name))
+        return texts_alike(self, in_units_of_the_first(places, _from_each(places, self.files, name)))
 
     def timeline(self, along: str) -> Timeline | None:
         """The coordinate of the axis over all files; None where not all have one."""
         from .description import values_of
 
-        parts = [arrays.get(along) for arrays in self.files]
-        numbers = [p for p in parts if p is not None and not p.why and p.dims == (along,) and _is_numbers(p)]
-        if len(numbers) < len(parts):
+        found = [arrays.get(along) for arrays in self.files]
+        numbers = [p for p in found if p is not None and not p.why and p.dims == (along,) and _is_numbers(p)]
+        if len(numbers) < len(found):
             return None
         parts = in_units_of_the_first([path for path, _ in self.paths], numbers)
         values = [values_of(self, p, parts=[p]) for p in unpacked_alike(parts) if p.shape[0]]

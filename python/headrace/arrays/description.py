@@ -60,7 +60,9 @@ class Description:
             self.files += segment.files
             if segment.reader is not None:
                 self.readers[segment.files[0]] = segment.reader
-                self.notices.append(f"{segment.files[0]} is read through {segment.library}, one thread at a time and slowly: {segment.slow}")
+                self.notices.append(
+                    f"{segment.files[0]} is read through {segment.library}, one thread at a time and slowly: {segment.slow}"
+                )
         self.variables.append({"name": stored.name, "dims": list(stored.dims), "segments": numbers, "along": axis})
         return len(self.variables) - 1
 
@@ -139,7 +141,7 @@ class Description:
                 + (f" in {span!r}" if span is not None else "")
                 + "; take a shorter window, or gaps=True"
             )
-        if left:
+        if left and breaks is not None:
             at = int(np.flatnonzero(breaks)[0])
             self.notices.append(
                 f"{self.cube.where}: '{self.along}' has {int(np.count_nonzero(breaks))} gaps, the first behind "

@@ -20,8 +20,37 @@ _OTHERS = (".h5ad", ".loom", ".mat", ".hdf", ".nxs", ".hdf4", ".h4", ".ilp", ".k
 
 
 #: Lists of such files are long.
-_NEVER = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".gz", ".zst", ".xz", ".bz2", ".zip", ".jpg", ".jpeg", ".png", ".webp")
-_NEVER += (".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".mp4", ".wav", ".mp3", ".flac", ".xml", ".pt", ".safetensors")
+_NEVER: tuple[str, ...] = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".json",
+    ".jsonl",
+    ".gz",
+    ".zst",
+    ".xz",
+    ".bz2",
+    ".zip",
+    ".jpg",
+    ".jpeg",
+    ".png",
+)
+_NEVER += (
+    ".webp",
+    ".gif",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+    ".mp4",
+    ".wav",
+    ".mp3",
+    ".flac",
+    ".xml",
+    ".pt",
+    ".safetensors",
+)
 
 
 def _parts(url: str) -> tuple[str, str]:

@@ -36,7 +36,7 @@ def in_group(path: str, group: str, groups: Mapping[str, Sequence[T]]) -> list[t
         beside = f", or {path}#/ for the arrays beside them" if "" in chosen else ""
         raise UsageError(
             f"{path} has {len(chosen)} groups ({listed(list(chosen)[:3])}, …): write {path}#GROUP for one of them, "
-            f"along=\"group\" for a sample of each{beside}"
+            f'along="group" for a sample of each{beside}'
         )
     if len(chosen) == 1:
         return [("", a) for a in next(iter(chosen.values()))]

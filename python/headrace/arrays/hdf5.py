@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, Error, NotFound, Unsupported, UsageError
-from .h5py import Numbers, Values, bytes_of
 from .groups import in_group
+from .h5py import Numbers, Values, bytes_of
 from .hdf5_chunks import find_chunks
 from .hdf5_types import Column, Types
 from .model import LazyArrays, Stored, is_big, no_places, number_type, one_place, plain_attributes
@@ -88,33 +88,26 @@ def _arrays(h5py: Any, file: Any, path: str, group: str) -> Mapping[str, Stored]
             groups.setdefault(place.rpartition("/")[0], []).append(place)
 
     h5py.h5o.visit(file.id, note, info=True)
-    places: dict[str, tuple[str, str]] = {}  # of the arrays: where in the file, and what comes before their names
-    several: list[Stored] = []
     about = _File(h5py, file, path)
+    chosen = []  # (what comes before its name, where in the file, whether it is several arrays)
     for prefix, place in in_group(path, group, groups):
         dataset = h5py.h5o.open(file.id, place.encode("utf-8", "surrogateescape"))
-        if _is_bare_dimension(h5py, dataset):
-            continue
-        if dataset.get_type().get_class() == h5py.h5t.COMPOUND:
-            several += about.arrays(h5py.Dataset(dataset), prefix)
-        else:
-            places[prefix + _short(place)] = (place, prefix)
+        if not _is_bare_dimension(h5py, dataset):
+            chosen.append((prefix, place, dataset.get_type().get_class() == h5py.h5t.COMPOUND))
+    if len(chosen) <= _FEW:
+        return {a.name: a for prefix, place, _ in chosen for a in about.arrays(file[place], prefix)}
+    places = {prefix + _short(place): (place, prefix) for prefix, place, several in chosen if not several}
 
     def make(h5py: Any, file: Any, names: Iterable[str]) -> dict[str, Stored]:
         about = _File(h5py, file, path)
         made = (about.arrays(file[place], prefix) for place, prefix in (places[n] for n in names))
         return {a.name: a for arrays in made for a in arrays}
 
-    if len(places) <= _FEW:
-        return _in_order({**make(h5py, file, places), **{a.name: a for a in several}})
     later = LazyArrays(places, lambda names: _opened(path, lambda h5py, file: make(h5py, file, names)))
-    later.add(several)
+    for prefix, place, several in chosen:
+        if several:
+            later.add(about.arrays(file[place], prefix))
     return later
-
-
-def _in_order(arrays: dict[str, Stored]) -> dict[str, Stored]:
-    """By name, as libhdf5 visits them."""
-    return dict(sorted(arrays.items()))
 
 
 def _is_bare_dimension(h5py: Any, dataset: Any) -> bool:
@@ -179,7 +172,11 @@ class _File:
                 if place not in self.scales:
                     self.scales[place] = _short(scale.name or "")
                 dim = self.scales[place]
-            dim = dim or (name if is_scale and dataset.ndim == 1 else "") or h5py.h5ds.get_label(dataset.id, i).decode(errors="replace")
+            dim = (
+                dim
+                or (name if is_scale and dataset.ndim == 1 else "")
+                or h5py.h5ds.get_label(dataset.id, i).decode(errors="replace")
+            )
             out.append(dim or f"axis{i}")
         return tuple(out)
 

@@ -104,7 +104,11 @@ class Types:
         size = tid.get_size()
         big = size > 1 and tid.get_order() == t.ORDER_BE
         if kind == t.BITFIELD:  # PyTables' bools among them; h5py says nothing of how many bits count
-            return Column(dtype=f"u{8 * size}", big_endian=big) if size in (1, 2, 4, 8) else Column(why=f"it has {size} bytes of bits")
+            return (
+                Column(dtype=f"u{8 * size}", big_endian=big)
+                if size in (1, 2, 4, 8)
+                else Column(why=f"it has {size} bytes of bits")
+            )
         if kind == t.FLOAT:
             plain = size in _FLOATS and (tid.get_fields(), tid.get_ebias()) == _FLOATS[size] and tid.get_order() in (0, 1)
             name = f"f{8 * size}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, Unsupported, UsageError
+from ..errors import DataError, Unsupported
 
 WHOLE_FILE = (1 << 64) - 1
 
@@ -230,7 +230,9 @@ def one_layer(stored: Stored, axis: int, index: int) -> Stored:
     out = copy(stored)  # now that its chunks are found
     out.places = np.ascontiguousarray(places.reshape(-1, 4))
     out.layer = (axis, stored.chunk[axis], index % stored.chunk[axis])
-    out.dims, out.shape, out.chunk = (t[:axis] + t[axis + 1 :] for t in (stored.dims, stored.shape, stored.chunk))
+    out.dims = stored.dims[:axis] + stored.dims[axis + 1 :]
+    out.shape = stored.shape[:axis] + stored.shape[axis + 1 :]
+    out.chunk = stored.chunk[:axis] + stored.chunk[axis + 1 :]
     out.crc = None  # which is of all of it
     return out
 

@@ -87,7 +87,11 @@ def open_arrays(
     span = _span(wanted, along)
     if table is not None and span is not None:
         raise UsageError(f"starts says where samples begin; sel of '{along}' says it too")
-    stride, tiled, gaps = _shared(wanted, "stride", 1), bool(_shared(wanted, "tiled", False)), bool(_shared(wanted, "gaps", False))
+    stride, tiled, gaps = (
+        _shared(wanted, "stride", 1),
+        bool(_shared(wanted, "tiled", False)),
+        bool(_shared(wanted, "gaps", False)),
+    )
     return d.open(reach, stride, tiled, [], table, span, gaps, **_foreground(d, wanted)), given
 
 
@@ -119,7 +123,9 @@ def _channels(d: Description, names: Sequence[str], options: Mapping[str, Any], 
 
 def _span(fields: Mapping[str, Field], along: str) -> Any:
     """What ``sel`` takes of the axis that samples run along; one for all fields."""
-    said = {k: f.windows["sel"][along] for k, f in fields.items() if isinstance(f, ArrayField) and along in f.windows.get("sel", {})}
+    said = {
+        k: f.windows["sel"][along] for k, f in fields.items() if isinstance(f, ArrayField) and along in f.windows.get("sel", {})
+    }
     if len({repr(v) for v in said.values()}) > 1:
         a, b = list(said)[:2]
         raise UsageError(f"sel of '{along}' must be the same for all fields; '{a}' says {said[a]!r} and '{b}' says {said[b]!r}")

@@ -53,7 +53,9 @@ def indexes_of(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
 
 def _has_dates(wanted: Any) -> bool:
     """Whether it is given by texts or by objects that are dates."""
-    given = [wanted.start, wanted.stop] if isinstance(wanted, slice) else wanted if isinstance(wanted, (tuple, list)) else [wanted]
+    given = (
+        [wanted.start, wanted.stop] if isinstance(wanted, slice) else wanted if isinstance(wanted, (tuple, list)) else [wanted]
+    )
     return any(isinstance(v, str) or type(v).__name__ in ("datetime", "date", "datetime64", "Timestamp") for v in given)
 
 

@@ -51,7 +51,9 @@ class Timeline:
         else:
             inside = self._by_date(bounds)
         if not inside.any():
-            raise UsageError(f"sel: nothing of '{self.dim}' lies between {bounds[0]!r} and {bounds[1]!r}; it has {self._extent()}")
+            raise UsageError(
+                f"sel: nothing of '{self.dim}' lies between {bounds[0]!r} and {bounds[1]!r}; it has {self._extent()}"
+            )
         return inside
 
     def _by_number(self, bounds: list[Any]) -> Any:
@@ -79,7 +81,9 @@ class Timeline:
         text = date_text(bound, self.dim)
         span = parse_date(text, self.times.calendar)
         if span is None:
-            raise UsageError(f"sel: {text!r} is no date of the calendar '{self.times.calendar}'; write '1990', '1990-01-31' or so")
+            raise UsageError(
+                f"sel: {text!r} is no date of the calendar '{self.times.calendar}'; write '1990', '1990-01-31' or so"
+            )
         return span
 
     def _extent(self) -> str:

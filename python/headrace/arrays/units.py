@@ -48,25 +48,25 @@ _PREFIXED = {
 _PREFIXES = {"": 0, "n": -9, "u": -6, "µ": -6, "μ": -6, "m": -3, "c": -2, "d": -1, "h": 2, "k": 3, "M": 6, "G": 9, "T": 12}
 _CELSIUS = _unit(1, 273.15, K=1)
 _NAMED = {
-    **{n: _ONE for n in ("1", "", "-", "unitless", "dimensionless", "none", "fraction", "(0 - 1)", "0-1", "proportion")},
+    **dict.fromkeys(("1", "", "-", "unitless", "dimensionless", "none", "fraction", "(0 - 1)", "0-1", "proportion"), _ONE),
     **{n: _unit(0.01) for n in ("%", "percent")},
     **{n: _unit(1e-6) for n in ("ppm", "ppmv")},
     **{n: _unit(1e-9) for n in ("ppb", "ppbv")},
     **{n: _unit(1, K=1) for n in ("kelvin", "kelvins", "degK", "degrees_kelvin", "degree_kelvin", "deg_K")},
-    **{
-        n: _CELSIUS
-        for n in ("degC", "celsius", "°C", "℃", "degree_celsius", "degrees_celsius", "deg_C", "degree_C", "degrees_C", "C")
-        + ("degrees C", "deg C", "degree Celsius", "degrees Celsius")
-    },
+    **dict.fromkeys(
+        ("degC", "celsius", "°C", "℃", "degree_celsius", "degrees_celsius", "deg_C", "degree_C", "degrees_C", "C")
+        + ("degrees C", "deg C", "degree Celsius", "degrees Celsius"),
+        _CELSIUS,
+    ),
     **{
         n: _unit(5 / 9, 459.67 * 5 / 9, K=1)
         for n in ("degF", "fahrenheit", "°F", "degree_fahrenheit", "degrees_fahrenheit", "deg_F", "degrees_F", "degree_F", "F")
     },
-    **{
-        n: _DEGREE
-        for n in ("degree", "degrees", "deg", "°", "degrees_north", "degree_north", "degrees_N", "degree_N")
-        + ("degrees_east", "degree_east", "degrees_E", "degree_E")
-    },
+    **dict.fromkeys(
+        ("degree", "degrees", "deg", "°", "degrees_north", "degree_north", "degrees_N", "degree_N")
+        + ("degrees_east", "degree_east", "degrees_E", "degree_E"),
+        _DEGREE,
+    ),
     **{n: _unit(1, m=1) for n in ("meter", "meters", "metre", "metres", "gpm")},
     **{n: _unit(1e3, m=1) for n in ("kilometer", "kilometers", "kilometre")},
     **{n: _unit(1e-3, m=1) for n in ("millimeter", "millimeters", "millimetre")},
@@ -82,7 +82,9 @@ _NAMED = {
     "ft": _unit(0.3048, m=1),
     "mile": _unit(1609.344, m=1),
 }
-_FACTOR = re.compile(r"([^\s\d*/^.·+()-]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?:\s*(?:\*\*|\^)\s*\(?([+-]?\d+)\)?|([+-]?\d+))?", re.IGNORECASE)
+_FACTOR = re.compile(
+    r"([^\s\d*/^.·+()-]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?:\s*(?:\*\*|\^)\s*\(?([+-]?\d+)\)?|([+-]?\d+))?", re.IGNORECASE
+)
 
 
 def parse_unit(text: str) -> Unit | None:

@@ -269,7 +269,9 @@ class XarrayCube(Cube):
             return None
         if values.dtype.kind == "M":
             return Timeline(along, values.astype("M8[ns]").astype(np.int64), times_of({"units": "ns since 1970-01-01"}))
-        return Timeline(along, values, times_of(self.traced.coordinate_attributes.get(along, {})))
+        attributes = self.traced.coordinate_attributes.get(along, {})
+        times = times_of(attributes)
+        return Timeline(along, values, times, times is not None or "units" not in attributes)
 
     def coordinate(self, dim: str, extent: int) -> Any:
         values = self.traced.coordinates.get(dim)

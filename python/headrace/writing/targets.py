@@ -80,14 +80,14 @@ class Spec:
 
 
 def name_axes(specs: Sequence[Spec]) -> None:
-    """Names for axes that have none, without which xarray does not open a Zarr store: one name, one length."""
-    lengths: dict[int, set[int]] = {}
-    bare = [s for s in specs if not s.dims]
+    """Names for axes that have none, without which xarray does not open a Zarr store: one name, one length. The array of
+    most axes has the plain ones."""
+    lengths: dict[int, int] = {}
+    bare = sorted((s for s in specs if not s.dims), key=lambda s: (-len(s.shape), s.name))
     for spec in bare:
         for axis, n in enumerate(spec.shape):
-            lengths.setdefault(axis, set()).add(n)
-    for spec in bare:
-        spec.dims = tuple(f"axis{a}" if len(lengths[a]) == 1 else f"axis{a}_{n}" for a, n in enumerate(spec.shape))
+            lengths.setdefault(axis, n)
+        spec.dims = tuple(f"axis{a}" if lengths[a] == n else f"axis{a}_{n}" for a, n in enumerate(spec.shape))
 
 
 def check_name(name: str) -> None:

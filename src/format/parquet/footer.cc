@@ -192,8 +192,8 @@ class FooterReader {
     HEADRACE_TRY(in_.status());
     // Of 0 rows some writers say nothing of row groups, or write empty ones.
     if (out_.rows != static_cast<uint64_t>(rows))
-      return corrupt(fmt::format("Parquet footer: {} rows, and {} in its row groups", rows,
-                                 out_.rows));
+      return corrupt(
+          fmt::format("Parquet footer: {} rows, and {} in its row groups", rows, out_.rows));
     return std::move(out_);
   }
 

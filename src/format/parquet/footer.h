@@ -23,7 +23,7 @@
 namespace headrace {
 
 struct ParquetFooter {
-  uint64_t rows = 0;  // of all row groups
+  uint64_t rows = 0;                   // of all row groups
   std::vector<std::string> encrypted;  // columns, by their path; "column 3" where that is hidden
   bool is_encrypted = false;           // it says how, whether or not a column is
 };
