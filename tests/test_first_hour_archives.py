@@ -60,7 +60,7 @@ def test_a_damaged_zip_is_an_error(tmp_path: pathlib.Path) -> None:
         info = z.getinfo("cat/cat.0.jpg")
     broken[info.header_offset + 60] ^= 0xFF
     ds = hr.open(put(tmp_path / "bad.zip", bytes(broken)))
-    with pytest.raises(hr.DataError, match="bad.zip"):
+    with pytest.raises(hr.DataError, match=r"bad.zip"):
         ds[keys(ds).index("cat/cat.0")]
 
 
@@ -166,7 +166,7 @@ def test_torch_save_executes_nothing(tmp_path: pathlib.Path) -> None:
     import torch
 
     torch.save({"x": torch.ones(2), "e": Evil()}, tmp_path / "e.pt")
-    with pytest.raises(hr.Unsupported, match="posix.system"):
+    with pytest.raises(hr.Unsupported, match=r"posix.system"):
         hr.open(tmp_path / "e.pt")
     assert not os.path.exists("/tmp/headrace-was-here")
     torch.save(torch.nn.Linear(2, 2), tmp_path / "m.pt")
