@@ -141,9 +141,14 @@ def test_the_mask_of_a_batch_goes_to_torch_without_a_warning(tar: pathlib.Path) 
 
 
 def test_a_field_says_all_that_was_said_of_it() -> None:
-    assert repr(hr.image("jpg", mode="L").resize(8).map(len).list()) == "hr.image('jpg', mode='L').resize(size=8, filter='bilinear').map(len).list()"
+    assert (
+        repr(hr.image("jpg", mode="L").resize(8).map(len).list())
+        == "hr.image('jpg', mode='L').resize(size=8, filter='bilinear').map(len).list()"
+    )
     assert repr(hr.array("t2m", window=4, horizon=2)) == "hr.array('t2m', window=4, horizon=2)"
-    assert repr(hr.array("x", dtype="f32", shape=(3,))) == "hr.array('x', dtype='f32', shape=(3,))" or "dtype='f32'" in repr(hr.array("x", dtype="f32"))
+    assert repr(hr.array("x", dtype="f32", shape=(3,))) == "hr.array('x', dtype='f32', shape=(3,))" or "dtype='f32'" in repr(
+        hr.array("x", dtype="f32")
+    )
     assert repr(hr.image("jpg")) == "hr.image('jpg')" and repr(hr.key()) == "hr.key()"
 
 
