@@ -161,7 +161,7 @@ def test_names_and_kinds_survive_a_pack(tmp_path: pathlib.Path, to: str) -> None
     plain = hr.open(tmp_path / "t.csv")
     hr.pack(plain, tmp_path / "out", to=to, keep_order=True)
     packed = hr.open(tmp_path / "out")
-    assert {n: k for n, k in packed.schema} == {n: k for n, k in plain.schema}
+    assert dict(packed.schema) == dict(plain.schema)
     assert [dict(s) for s in packed] == [dict(s) for s in plain]
 
 
@@ -179,7 +179,7 @@ def test_keys_with_dots_survive_a_pack(tmp_path: pathlib.Path, to: str) -> None:
 @pytest.mark.parametrize("to", ["tar", "lmdb"])
 def test_what_a_format_cannot_hold_is_found_before_anything_is_written(tmp_path: pathlib.Path, to: str) -> None:
     put(tmp_path / "t.csv", b"Label,label\n3,4\n")
-    with pytest.raises(hr.Unsupported, match="without regard to capitals.*--drop"):
+    with pytest.raises(hr.Unsupported, match=r"without regard to capitals.*--drop"):
         hr.pack(tmp_path / "t.csv", tmp_path / "out", to=to)
     put(tmp_path / "u.csv", b"a/b,c\n3,4\n")
     with pytest.raises(hr.Unsupported, match="cannot hold a field named 'a/b'; pack with --drop a/b"):
