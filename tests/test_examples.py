@@ -13,7 +13,7 @@ from support import Ahead
 from test_readme import readme_folder  # noqa: F401 - a fixture
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py")) + sorted((ROOT / "examples" / "first_hour").glob("*.py"))
 
 
 def run(example: pathlib.Path, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:

@@ -60,7 +60,7 @@ def test_a_damaged_zip_is_an_error(tmp_path: pathlib.Path) -> None:
         info = z.getinfo("cat/cat.0.jpg")
     broken[info.header_offset + 60] ^= 0xFF
     ds = hr.open(put(tmp_path / "bad.zip", bytes(broken)))
-    with pytest.raises(hr.DataError, match="bad.zip"):
+    with pytest.raises(hr.DataError, match=r"bad.zip"):
         ds[keys(ds).index("cat/cat.0")]
 
 
@@ -166,9 +166,48 @@ def test_torch_save_executes_nothing(tmp_path: pathlib.Path) -> None:
     import torch
 
     torch.save({"x": torch.ones(2), "e": Evil()}, tmp_path / "e.pt")
-    with pytest.raises(hr.Unsupported, match="posix.system"):
+    with pytest.raises(hr.Unsupported, match=r"posix.system"):
         hr.open(tmp_path / "e.pt")
     assert not os.path.exists("/tmp/headrace-was-here")
     torch.save(torch.nn.Linear(2, 2), tmp_path / "m.pt")
     with pytest.raises(hr.Unsupported, match="only tensors"):
         hr.open(tmp_path / "m.pt")
+
+
+# -- LMDB and packed tars ---------------------------------------------------------------------------
+
+
+def test_lmdb_of_ocr(tmp_path: pathlib.Path) -> None:
+    import lmdb
+    from test_first_hour_files import picture
+
+    with lmdb.open(str(tmp_path / "ocr"), map_size=1 << 26) as env, env.begin(write=True) as write:
+        for i in range(1, 13):
+            write.put(b"image-%09d" % i, picture(i))
+            write.put(b"label-%09d" % i, f"Wört {i}".encode())
+        write.put(b"num-samples", b"12")
+    ds = hr.open(tmp_path / "ocr")
+    assert len(ds) == 12 and ds["label"] == [f"Wört {i}" for i in range(1, 13)] and ds.key(2) == "000000003"
+    assert [bytes(v) for v in ds["image"]] == [picture(i) for i in range(1, 13)]
+    assert hr.open(tmp_path / "ocr", {"x": hr.image("image").resize((8, 8))})[11]["x"].shape == (3, 8, 8)
+
+
+@pytest.mark.parametrize(("kind", "command"), [("gz", "gzip"), ("bz2", "bzip2"), ("xz", "xz"), ("zst", "zstd")])
+def test_a_tar_that_is_packed_as_a_whole_names_the_remedy(tmp_path: pathlib.Path, kind: str, command: str) -> None:
+    import tarfile
+
+    import pyarrow as pa
+
+    path = tmp_path / f"x.tar.{kind}"
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        tar.add(put(tmp_path / "a.txt", b"text"), "a.txt")
+    plain = (tmp_path / "x.tar").read_bytes()
+    if kind == "zst":
+        path.write_bytes(pa.Codec("zstd").compress(plain).to_pybytes())
+    else:
+        import bz2
+        import lzma
+
+        path.write_bytes({"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[kind](plain))
+    with pytest.raises(hr.Unsupported, match=f"compressed as a whole with {command}.*{command} -d"):
+        hr.open(path)

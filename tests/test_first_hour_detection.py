@@ -98,7 +98,7 @@ def test_yolo(tmp_path: pathlib.Path) -> None:
     with pytest.raises(hr.DataError, match="class 5"):
         hr.open(tmp_path / "d")
     put(tmp_path / "d" / "labels" / "im.1.txt", b"1 50 0.5 0.1 0.1\n")
-    with pytest.raises(hr.DataError, match="im.1.txt: line 1"):
+    with pytest.raises(hr.DataError, match=r"im.1.txt: line 1"):
         hr.open(tmp_path / "d")
 
 
@@ -122,5 +122,5 @@ def test_pascal_voc(tmp_path: pathlib.Path) -> None:
     assert keys(ds) == ["000", "001", "002"] and ds.classes == ["cat", "dog"]
     assert ds[2]["boxes"].tolist() == [[0, 1, 9, 11], [1, 1, 9, 11]] and ds[2]["labels"].tolist() == [0, 1]
     put(tmp_path / "Annotations" / "002.xml", b"<annotation><object></annotation>")
-    with pytest.raises(hr.DataError, match="002.xml"):
+    with pytest.raises(hr.DataError, match=r"002.xml"):
         hr.open(tmp_path)

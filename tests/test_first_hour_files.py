@@ -275,7 +275,7 @@ def test_globs_lists_and_generators_of_pictures(tmp_path: pathlib.Path) -> None:
     assert next(iter(loader))["image"].shape == (5, 3, 8, 8)
     with pytest.raises(hr.StorageError, match="there is no"):
         hr.open([names[0], str(tmp_path / "gone.jpg")])
-    with pytest.raises(hr.UsageError, match="'.*notes.txt' is none"):
+    with pytest.raises(hr.UsageError, match=r"'.*notes.txt' is none"):
         hr.open([names[0], str(put(tmp_path / "notes.txt")), names[1]])
 
 

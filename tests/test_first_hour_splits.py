@@ -75,7 +75,7 @@ def test_the_configs_of_a_readme(tmp_path: pathlib.Path) -> None:
     )
     put(tmp_path / "repo" / "README.md", f"---\nconfigs:\n{configs}---\n# x\n".encode())
     assert hr.open(f"{tmp_path}/repo#de/validation")["x"] == ["de validation"]
-    with pytest.raises(hr.UsageError, match="configurations en, de: say which, as in '.*#en/train'"):
+    with pytest.raises(hr.UsageError, match=r"configurations en, de: say which, as in '.*#en/train'"):
         hr.open(tmp_path / "repo")
     with pytest.raises(hr.UsageError, match="splits train, validation: there is no split 'test'"):
         hr.open(f"{tmp_path}/repo#de/test")
@@ -137,7 +137,7 @@ def test_medmnist_and_mnist(tmp_path: pathlib.Path, save: object) -> None:
     ds = hr.open(f"{tmp_path}/mnist.npz#test", {"x": hr.array("x"), "y": hr.scalar("y")})
     assert np.array_equal(ds[1]["x"], keras["x_test"][1]) and ds[1]["y"] == 1
     assert len(hr.open(f"{tmp_path}/mnist.npz#whole")) == 1
-    with pytest.raises(hr.UsageError, match="'#dev' is no way.*#train, #test, #rows"):
+    with pytest.raises(hr.UsageError, match=r"'#dev' is no way.*#train, #test, #rows"):
         hr.open(f"{tmp_path}/mnist.npz#dev")
     np.savez(tmp_path / "rows.npz", train_a=np.arange(3), train_b=np.arange(3))
     assert len(hr.open(tmp_path / "rows.npz")) == 3

@@ -13,7 +13,7 @@ from .arrays.statistics import stats
 from .batch import Batch
 from .blend import Blend, blend
 from .dataset import Dataset, open
-from .errors import DataError, Error, StorageError, Unsupported, UsageError
+from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
 from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text, tokens
 from .fields import bytes_ as bytes
 from .fields import json_ as json
@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "IMAGENET",
     "ArrayField",
+    "BadSample",
     "Batch",
     "Blend",
     "DataError",

@@ -37,7 +37,7 @@ class Batch(dict[str, Any]):
     @property
     def valid(self) -> np.ndarray[Any, Any]:
         """True for real samples, False for padding."""
-        return np.frombuffer(self._origin().valid(), dtype=np.bool_)
+        return np.frombuffer(bytearray(self._origin().valid()), dtype=np.bool_)  # writable, or torch warns
 
     @property
     def sources(self) -> np.ndarray[Any, Any]:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 import numpy as np
@@ -97,7 +98,7 @@ def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory:
 
 def _as_list(url: str) -> str:
     """A root is what paths are relative to: the rows name files."""
-    name, mark, part = url.rpartition("#") if "#" in url and not os.path.exists(url) else (url, "", "")
+    name, _, part = url.rpartition("#") if "#" in url and not os.path.exists(url) else (url, "", "")
     if not name.lower().endswith(_TABLES) or "table=" in part:
         return url
     return f"{name}#{part}&table=no" if part else f"{name}#table=no"
@@ -294,7 +295,21 @@ class Column(Sequence[Any]):
         return f"<column {';'.join(self._names)} of {len(self)} samples>"
 
 
-class Dataset(Views):
+if TYPE_CHECKING:
+    from torch.utils.data import Dataset as TorchDataset
+
+    class _Base(Views, TorchDataset[Any]):  # type: ignore[misc]
+        """What type checkers see: a data set of PyTorch's too."""
+else:
+    _Base = Views
+
+
+@functools.cache
+def _torch_class(cls: type, base: type) -> type:
+    return type(cls.__name__, (cls, base), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+
+
+class Dataset(_Base):
     """Samples by number. A drop-in for ``torch.utils.data.Dataset``; can be pickled."""
 
     def __init__(
@@ -319,6 +334,15 @@ class Dataset(Views):
         specs = field_specs(self._fields, source)
         self._finishes = finishes(self._fields, source, specs)
         self._core = _core.Dataset.make(source, specs)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # isinstance(ds, torch.utils.data.Dataset) asks this; torch may be imported later than headrace, or never.
+        torch = sys.modules.get("torch.utils.data")
+        return Dataset if torch is None else _torch_class(Dataset, torch.Dataset)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.__getstate__(),)
 
     def __getstate__(self) -> dict[str, Any]:
         # Absolute: whoever unpickles it may stand in another folder.
@@ -434,11 +458,17 @@ class Dataset(Views):
         return str(self._source.key(whole(i, "a sample number", 0, max(0, len(self) - 1))))
 
 
+def _unpickled(state: dict[str, Any]) -> Dataset:
+    dataset = object.__new__(Dataset)
+    dataset.__setstate__(state)
+    return dataset
+
+
 def open(
     source: Any,
     fields: Mapping[str, Field] | None = None,
     *,
-    in_memory: bool | str = False,
+    in_memory: bool | Literal["decoded"] = False,
     index: str | os.PathLike[str] | None = None,
     root: str | os.PathLike[str] | None = None,
     header: bool | Sequence[str] | None = None,

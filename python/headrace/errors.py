@@ -21,6 +21,10 @@ class DataError(Error):
     key: str | None
 
 
+class BadSample(DataError):
+    """For functions of your own: this sample is bad, and ``bad_samples`` says what becomes of it."""
+
+
 class StorageError(Error, OSError):
     """The storage failed or refused: fix the path or the permissions, or try again."""
 
@@ -41,6 +45,21 @@ class Unsupported(Error, NotImplementedError):
     """This build or this format cannot do it."""
 
 
+#: How the engine says that a function of the user's failed; what it raised follows, as ``Type: words``.
+_RAISED = "the function given to map() raised "
+_MOST_RAISED = 64
+_raised: dict[str, BaseException] = {}
+
+
+def remember(error: BaseException) -> None:
+    """Keeps an exception of a user's function, with its traceback, for the error that the engine makes of it."""
+    text = f"{type(error).__name__}: {error}"
+    _raised.pop(text, None)
+    _raised[text] = error
+    while len(_raised) > _MOST_RAISED:
+        _raised.pop(next(iter(_raised)))
+
+
 _TYPES: dict[str, type[Error]] = {
     "usage": UsageError,
     "not_found": NotFound,
@@ -55,6 +74,8 @@ _TYPES: dict[str, type[Error]] = {
 def make(code: str, text: str, file: str, offset: int, sample: int, key: str) -> Error:
     """The exception for a failure in the engine; called from the bindings."""
     error = _TYPES.get(code, Error)(text)
+    if _RAISED in text:
+        error.__cause__ = _raised.get(text.partition(_RAISED)[2])
     for name, value in (("file", file), ("key", key)):
         setattr(error, name, value or None)
     for name, number in (("offset", offset), ("sample", sample)):

@@ -19,6 +19,9 @@ from .errors import UsageError
 #: Mean and standard deviation of ImageNet's pixels (values/255), for ``normalize``.
 IMAGENET: tuple[tuple[float, ...], tuple[float, ...]] = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
+#: Options that go without saying.
+_USUAL = {"mode": "RGB", "strict": True, "views": 1, "format": "xyxy", "key": "bbox", "min_area": 1.0}
+
 Self = TypeVar("Self", bound="Field")
 
 
@@ -77,9 +80,14 @@ class Field:
     def __repr__(self) -> str:
         chain = "".join(f".{name}({', '.join(f'{k}={v!r}' for k, v in args.items())})" for name, args in self.steps)
         name = repr(self.field) if self.field else ""  # a key has none
-        many = ", many=True" if self.many else ""
+        said = {k: v for k, v in self.options.items() if v not in (None, False, "", ()) and _USUAL.get(k) != v}
+        given = {**said, **getattr(self, "windows", {})}
+        if self.many:
+            given["many"] = True
+        words = ", ".join([*([name] if name else []), *(f"{k}={v!r}" for k, v in given.items())])
+        maps = "".join(f".map({getattr(f, '__name__', repr(f))})" for f in self.functions)
         pad = f"value={self.pad_value!r}" if self.packing == "padded" and self.pad_value != 0 else ""
-        return f"hr.{self.what}({name}{many}){chain}" + (f".{self.packing}({pad})" if self.packing else "")
+        return f"hr.{self.what}({words}){chain}{maps}" + (f".{self.packing}({pad})" if self.packing else "")
 
     def _with(self: Self, **changes: Any) -> Self:
         other = copy.copy(self)

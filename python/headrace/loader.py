@@ -8,7 +8,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from . import _core, checks, ranks
 from .batch import STATE_VERSION, Batch, register_pytree
@@ -40,7 +40,7 @@ def _shuffle(value: Any) -> str:
     raise UsageError(f'shuffle is True, False, "global" or "pool", not {value!r}')
 
 
-def _bad_samples(value: str | int) -> tuple[bool, int]:
+def _bad_samples(value: Any) -> tuple[bool, int]:
     if value == "raise":
         return False, 0
     if value == "replace":
@@ -81,19 +81,19 @@ class Loader:
         batch_size: int | None = None,
         fields: Mapping[str, Field] | None = None,
         *,
-        shuffle: bool | str = True,
+        shuffle: bool | Literal["global", "pool"] | None = True,
         seed: int = 0,
-        tail: str | None = None,
+        tail: Literal["drop", "pad", "keep"] | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         global_batch_size: int | None = None,
         index: str | os.PathLike[str] | None = None,
         root: str | os.PathLike[str] | None = None,
-        threads: int | str = "auto",
+        threads: int | Literal["auto"] = "auto",
         memory_budget: int | str | None = None,
         device: str = "cpu",
-        output: str = "torch",
-        bad_samples: str | int = "raise",
+        output: Literal["torch", "numpy", "jax"] = "torch",
+        bad_samples: Literal["raise", "replace"] | int = "raise",
         mix: Mix | Sequence[Mix] | None = None,
         window: int | str | None = None,
         reassign_every: int = 1,
@@ -215,23 +215,23 @@ class Loader:
         self._alive()
         return self._core.steps_in_epoch
 
-    def epoch(self, n: int) -> Iterator[Batch]:
+    def epoch(self, n: int) -> Epoch:
         """The batches of epoch n, from its start or from a loaded state."""
         return self._epoch(n, until=None)
 
-    def epochs(self, total: int) -> Iterator[tuple[int, Iterator[Batch]]]:
+    def epochs(self, total: int) -> Iterator[tuple[int, Epoch]]:
         """(epoch, batches) from where the state stands up to ``total``."""
         self._alive()
         total = checks.whole(total, "the number of epochs")
         return self._epochs(total)
 
-    def _epochs(self, total: int) -> Iterator[tuple[int, Iterator[Batch]]]:
+    def _epochs(self, total: int) -> Iterator[tuple[int, Epoch]]:
         n = self._next()
         while n < total:
             yield n, self._epoch(n, until=total)
             n += 1
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Epoch:
         """The next epoch: the one a loaded state stands in, the one set_epoch() named, or one more.
 
         An epoch that has given no batch yet is begun again: frameworks ask once only to see whether they can.
@@ -258,7 +258,7 @@ class Loader:
                 )
         return n
 
-    def _epoch(self, n: int, until: int | None) -> Iterator[Batch]:
+    def _epoch(self, n: int, until: int | None) -> Epoch:
         self._alive()
         ranks.check_still(self.ranks)
         n = self._check_epoch(n)
@@ -275,7 +275,7 @@ class Loader:
         self._position = start
         self._midway, self._asked = False, None
         self._generation += 1
-        return _Epoch(self, self._generation, self._core.steps_from(start[1]))
+        return Epoch(self, self._generation, self._core.steps_from(start[1]))
 
     def _take(self) -> Batch | None:
         batch = Batch()
@@ -457,8 +457,8 @@ class Loader:
             self.close()
 
 
-class _Epoch:
-    """The batches of one epoch; ended by the start of another."""
+class Epoch(Iterator[Batch]):
+    """The batches of one epoch, so many as ``len`` says; ended by the start of another."""
 
     def __init__(self, loader: Loader, generation: int, steps: int) -> None:
         self._loader, self._generation, self._left = loader, generation, steps
@@ -467,7 +467,7 @@ class _Epoch:
     def __len__(self) -> int:
         return self._left
 
-    def __iter__(self) -> _Epoch:
+    def __iter__(self) -> Epoch:
         return self
 
     def __next__(self) -> Batch:

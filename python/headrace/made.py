@@ -81,12 +81,13 @@ class Made:
         self._add(name, "array", DTYPES[dtype.name], shape, values=[np.ascontiguousarray(a).tobytes() for a in arrays])
 
     def source(self, root: str, name: str = "") -> _core.Source:
-        """The data set; paths are relative to ``root``."""
+        """The data set; paths are relative to ``root``. Without files, which the index then holds all of, it is the file
+        that they were read from."""
         return _core.make_source(
             {
                 "format": self.format,
                 "name": name,
-                "root": os.path.abspath(root) if root else "",
+                "root": os.path.abspath(root or "."),
                 "files": self.files,
                 "fields": self.fields,
                 "samples": len(self.keys),

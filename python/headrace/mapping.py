@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .errors import DataError, UsageError
+from .errors import DataError, UsageError, remember
 from .fields import Field
 
 _DTYPES = {
@@ -28,8 +28,12 @@ class _Chain:
             import json
 
             value = json.loads(value)
-        for f in self.functions:
-            value = f(value)
+        try:
+            for f in self.functions:
+                value = f(value)
+        except Exception as e:
+            remember(e)
+            raise
         return value
 
 
@@ -50,6 +54,17 @@ def _first_good(dataset: _core.Dataset, how: str, size: int) -> tuple[Any, int]:
     raise UsageError(f"map() must see a value to learn what it gives, and the first {last + 1} samples have none")
 
 
+def _as_array(name: str, result: Any) -> np.ndarray[Any, Any]:
+    kind = f"{type(result).__name__} of {result.dtype}" if hasattr(result, "dtype") else type(result).__name__
+    hint = "; convert it with .float()" if "bfloat16" in kind else ""
+    try:
+        return np.asarray(result)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"field '{name}': map() gave {kind}, which is no array; one number, array, tensor, str or bytes is wanted{hint}"
+        ) from None
+
+
 def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source) -> dict[str, Any]:
     plain = {k: v for k, v in spec.items() if k not in ("map", "joint", "leads")}
     plain["packing"] = None  # of what the function gives
@@ -58,6 +73,8 @@ def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source
     chain = _Chain(field.functions, field.finish == "json")
     try:
         result = chain(first)
+    except DataError:
+        raise
     except Exception as e:
         raise UsageError(f"field '{name}': the function given to map() failed on sample {n}: {e!r}") from e
     out: dict[str, Any] = {"fn": chain, "cost": _core.MapCost(), "numpy": "uint8", "dtype": "u8", "shape": ()}
@@ -65,7 +82,7 @@ def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source
         return {**out, "result": "text"}
     if isinstance(result, bytes):
         return {**out, "result": "bytes"}
-    array = np.asarray(result)
+    array = _as_array(name, result)
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)
     if array.dtype.name not in _DTYPES:

@@ -89,7 +89,8 @@ def _rows(tensors: dict[str, Tensor], path: str, part: str) -> _core.Source:
     made = Made("tensors", [f"{stem}/{i:08d}" for i in range(count)])
     for name, tensor in tensors.items():
         _add(made, name, tensor, tensor.shape[1:], count)
-    return made.source(os.path.dirname(path), os.path.basename(path) + (f"#{part}" if part else ""))
+    place = os.path.dirname(path) if made.files else path
+    return made.source(place, os.path.basename(path) + (f"#{part}" if part else ""))
 
 
 def _add(made: Made, name: str, tensor: Tensor, shape: tuple[int, ...], count: int) -> None:
@@ -117,7 +118,7 @@ def _whole(tensors: dict[str, Tensor], path: str) -> _core.Source:
         _add(made, name, Tensor((1, *tensor.shape), tensor.dtype, tensor.file, tensor.offset,
                                 None if tensor.values is None else tensor.values[None]), tensor.shape, 1)  # fmt: skip
     made.notices.append(f"{path}: its tensors have different lengths: the file is one sample")
-    return made.source(os.path.dirname(path), os.path.basename(path))
+    return made.source(os.path.dirname(path) if made.files else path, os.path.basename(path))
 
 
 # -- idx -------------------------------------------------------------------------------------------

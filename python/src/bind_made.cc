@@ -104,8 +104,8 @@ SourceHandle make(nb::dict d) {
     return c.field.storage == Storage::kInline || c.offset.empty();
   });
   PartBuilder part(PartHead{.format = nb::cast<std::string>(d["format"]),
-                            .has_files = true,
-                            .whole_files = whole,
+                            .has_files = !files.empty(),
+                            .whole_files = whole && !files.empty(),
                             .own_keys = true});
   std::vector<uint32_t> numbers;
   for (const Column& column : columns) numbers.push_back(part.field(column.field));

@@ -75,7 +75,10 @@ class MapDecoder final : public Decoder {
     try {
       status = call(in, out);
     } catch (nb::python_error& e) {
-      status = invalid("the function given to map() raised " + python_error(e));
+      const std::string text = "the function given to map() raised " + python_error(e);
+      // A function may say that a sample is bad, and only by this exception.
+      const nb::object bad = nb::module_::import_("headrace.errors").attr("DataError");
+      status = e.matches(bad) ? corrupt(text) : invalid(text);
     }
     ++cost_.calls;
     cost_.busy_ns += busy.ns();

@@ -17,18 +17,6 @@ bool has_nul(std::string_view text) {
 constexpr std::string_view kDot = "%2E";
 constexpr std::string_view kEscapedDot = "%252E";  // of a key that holds "%2E" itself
 
-// A key is read up to its first dot: dots of its last part are written as %2E.
-std::string escaped(std::string_view key) {
-  const size_t base = key.rfind('/') + 1;
-  std::string out(key.substr(0, base));
-  for (size_t i = base; i < key.size(); ++i) {
-    const bool looks_escaped = key.substr(i).starts_with(kDot);
-    out += key[i] == '.' ? kDot : looks_escaped ? kEscapedDot : key.substr(i, 1);
-    if (looks_escaped) i += kDot.size() - 1;
-  }
-  return out;
-}
-
 std::string unescaped(std::string_view key) {
   std::string out;
   for (size_t i = 0; i < key.size();) {
@@ -42,6 +30,17 @@ std::string unescaped(std::string_view key) {
 }
 
 }  // namespace
+
+std::string member_key(std::string_view key) {
+  const size_t base = key.rfind('/') + 1;
+  std::string out(key.substr(0, base));
+  for (size_t i = base; i < key.size(); ++i) {
+    const bool looks_escaped = key.substr(i).starts_with(kDot);
+    out += key[i] == '.' ? kDot : looks_escaped ? kEscapedDot : key.substr(i, 1);
+    if (looks_escaped) i += kDot.size() - 1;
+  }
+  return out;
+}
 
 void MemberGrouper::meet(std::string_view name) {
   const NameParts parts = split_name(name);
@@ -117,7 +116,7 @@ Status MemberNames::check_key(std::string_view key) const {
 Status MemberNames::take_field(std::string_view key, std::string_view field) {
   if (field.empty() || field.find('/') != std::string_view::npos || has_nul(field))
     return unsupported(fmt::format("a {} cannot hold a field named '{}'", shard_, field));
-  std::string name = fmt::format("{}.{}", escaped(key), field);
+  std::string name = fmt::format("{}.{}", member_key(key), field);
   if (std::find(names_.begin(), names_.end(), name) != names_.end())
     return unsupported(fmt::format("a {} cannot hold several values of field '{}'", shard_, field));
   names_.push_back(std::move(name));

@@ -25,6 +25,9 @@ inline bool is_member(const NameParts& name) {
   return !name.key.empty() && !name.key.ends_with('/') && !name.extension.empty();
 }
 
+// A key as it is written: it is read up to its first dot, so dots of its last part become "%2E".
+std::string member_key(std::string_view key);
+
 // Makes samples of members in the order of the shard.  One thread at a time.
 class MemberGrouper {
  public:

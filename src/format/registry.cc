@@ -29,6 +29,19 @@ std::span<const Format* const> all_formats() {
 
 namespace {
 
+// The command that unpacks what begins so; "" where it is not packed as a whole.
+std::string_view unpacks(Bytes head) {
+  using namespace std::string_view_literals;
+  const std::string_view text = as_text(head);
+  if (is_gzip(head)) return "gzip";
+  if (text.starts_with("\x28\xb5\x2f\xfd"sv)) return "zstd";
+  if (text.starts_with("\xfd"
+                       "7zXZ\0"sv))
+    return "xz";
+  if (text.starts_with("BZh"sv)) return "bzip2";
+  return "";
+}
+
 std::string known_formats() {
   std::string known;
   for (const Format* format : all_formats())
@@ -52,11 +65,11 @@ Result<const Format*> guess_format(Bytes head, std::string_view path) {
     if (std::any_of(format->suffixes.begin(), format->suffixes.end(),
                     [&lower](std::string_view suffix) { return lower.ends_with(suffix); }))
       return format;
-  if (is_gzip(head))
+  if (const std::string_view command = unpacks(head); !command.empty())
     return unsupported(
-               "it is compressed as a whole with gzip, so that nothing in it can be read by "
-               "itself; "
-               "unpack it: gzip -d")
+               fmt::format("it is compressed as a whole with {}, so that nothing in it can be read "
+                           "by itself; unpack it: {} -d",
+                           command, command))
         .in_file(path);
   return invalid(fmt::format("neither its bytes nor its name tell a format; known: {}",
                              known_formats()))

@@ -236,8 +236,8 @@ Result<PartPointer> PartBuilder::finish() {
   end_path_group();
   if (too_many_fields_)
     return corrupt(
-        fmt::format("more than {} fields, the last being '{}': a field is what follows a "
-                    "dot of a name",
+        fmt::format("more than {} fields, the last being '{}': a field is what follows a dot "
+                    "of a name",
                     kMaxFields, head_.schema.back().name));
   if (!two_kinds_.empty())
     return corrupt(

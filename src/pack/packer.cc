@@ -8,6 +8,7 @@
 
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "format/members.h"
 #include "format/packed_fields.h"
 #include "index/sidecar.h"
 #include "open/index_places.h"
@@ -213,7 +214,7 @@ void Packer::sort_job(Job& job) {
   // With the dot that follows a key in the name of an entry: "a-b.jpg" lies before "a.jpg".
   std::vector<std::pair<std::string, uint64_t>> keyed;
   for (uint64_t p = layout_.begin(job.shard); p < layout_.begin(job.shard + 1); ++p)
-    keyed.emplace_back(source_.key(sample_at(p)) + '.', sample_at(p));
+    keyed.emplace_back(member_key(source_.key(sample_at(p))) + '.', sample_at(p));
   std::sort(keyed.begin(), keyed.end());
   for (const auto& [key, sample] : keyed) job.sorted.push_back(sample);
 }

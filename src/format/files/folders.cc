@@ -164,7 +164,6 @@ class SampleBuilder {
 
  private:
   Status add(const std::vector<TreeEntry>& files, std::span<const uint32_t> sample, int64_t label) {
-    if (label >= 0) part_.add_int(part_.field("cls", Kind::kInt, Storage::kInline), label);
     fields_.clear();
     for (const uint32_t number : sample) {
       const TreeEntry& file = files[number];
@@ -177,6 +176,7 @@ class SampleBuilder {
       fields_.emplace_back(field, number);
       if (Status s = tree_.add_value(file, field, part_); !s.ok()) return s.with(file.path);
     }
+    if (label >= 0) part_.add_int(part_.field("cls", Kind::kInt, Storage::kInline), label);
     return {};
   }
 

@@ -331,7 +331,7 @@ std::optional<size_t> path_column(std::span<const std::string_view> names,
   for (const std::string_view wanted : kPathNames)
     for (size_t i = 0; i < names.size() && i < cells.size(); ++i)
       if (lower_case(names[i]) == wanted &&
-          (is_list || looks_like_file(cells[i]) || input.exists(cells[i])))
+          (is_list || cells[i].empty() || looks_like_file(cells[i]) || input.exists(cells[i])))
         return i;
   for (size_t i = 0; i < names.size() && i < cells.size(); ++i)
     if (looks_like_file(cells[i]) && input.exists(cells[i])) return i;

@@ -10,6 +10,7 @@
 // lock file is needed or made, and nothing is mapped: nobody may write to the file meanwhile. There
 // is no checksum; the counts of the tree and the order of its keys must be right.
 //
+//   image-000000001   numbered entries of several fields (numbered.h)
 //   keys `key.field`  members of samples, as in a tar (members.h)
 //   other keys        where most are such, each entry is a sample with the field `data`
 //   path#name         the sub-database of that name; else the entries whose keys begin so
@@ -21,6 +22,7 @@
 
 #include "base/utf8.h"
 #include "format/format.h"
+#include "format/lmdb/numbered.h"
 #include "format/lmdb/tree.h"
 #include "format/lmdb/writer.h"
 #include "format/members.h"
@@ -63,6 +65,14 @@ struct SubDatabases {
   }
 };
 
+PartHead head_of(const ShardInput& shard, const LmdbFile& file) {
+  return {.format = "lmdb",
+          .shard_bytes = shard.info.bytes,
+          .modified_ns = shard.info.modified_ns,
+          .align = file.page_bytes(),
+          .gap = kLmdbPageHead};
+}
+
 // Walks a tree once.  One thread at a time.
 class LmdbIndexer {
  public:
@@ -75,11 +85,7 @@ class LmdbIndexer {
         tree_(tree),
         prefix_(as_bytes(prefix)),
         grouped_(grouped),
-        part_(PartHead{.format = "lmdb",
-                       .shard_bytes = shard.info.bytes,
-                       .modified_ns = shard.info.modified_ns,
-                       .align = file.page_bytes(),
-                       .gap = kLmdbPageHead}) {}
+        part_(head_of(shard, file)) {}
 
   Status walk() {
     const Status status = file_.walk(tree_, [this](const LmdbEntry& entry) { return take(entry); });
@@ -98,6 +104,9 @@ class LmdbIndexer {
     return fmt::format("its keys go from '{}' to '{}'", key_text(first_key_, tree_.flags),
                        key_text(last_key_, tree_.flags));
   }
+
+  bool is_numbered() const { return numbered_.fit(); }
+  Result<PartPointer> finish_numbered() { return numbered_.finish(head_of(shard_, file_)); }
 
   Result<PartPointer> finish() {
     if (!grouping_.ok()) return members_.blame(grouping_, shard_.info.path);
@@ -131,6 +140,7 @@ class LmdbIndexer {
     LmdbEntry checked = entry;
     HEADRACE_TRY(file_.check_run(checked));
     const PartValue value{.offset = checked.value_at, .stored = checked.value_bytes};
+    numbered_.see(is_text ? as_text(entry.key) : "", value);
     if (*grouped_)
       group(checked, named, value);
     else
@@ -175,6 +185,7 @@ class LmdbIndexer {
   std::optional<bool> grouped_;
   PartBuilder part_;
   MemberGrouper members_{part_};
+  NumberedEntries numbered_;
   Status grouping_;
   uint64_t member_keys_ = 0;
   uint64_t other_keys_ = 0;
@@ -201,6 +212,7 @@ Result<PartPointer> index_tree(const ShardInput& shard, LmdbFile& file, const Lm
   if (guess.taken() == 0 && guess.subs().count > 0)
     return invalid(fmt::format("all data lie in sub-databases: {}; open one as path#name",
                                guess.subs().text()));
+  if (guess.is_numbered()) return guess.finish_numbered();
   if (guess.is_right()) return guess.finish();
   LmdbIndexer again(shard, file, tree, part, guess.wants_groups());
   HEADRACE_TRY(again.walk());

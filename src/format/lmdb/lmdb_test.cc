@@ -172,7 +172,7 @@ TEST(LmdbWriter, refuses_by_name_what_lmdb_cannot_hold) {
   EXPECT_NE(write_keys({"a", "a"}).text().find("have the entry 'a.jpg'"), std::string::npos);
   EXPECT_NE(write_keys({"b", "a"}).text().find("'a.jpg' cannot come after 'b.jpg'"),
             std::string::npos);
-  EXPECT_NE(write_keys({"a.b"}).text().find("cannot hold the key 'a.b'"), std::string::npos);
+  EXPECT_TRUE(write_keys({"a.b"}).ok());
   EXPECT_NE(write_keys({"a"}, "x/y").text().find("field named 'x/y'"), std::string::npos);
 }
 
