@@ -13,9 +13,10 @@ from typing import Any
 from . import _core, checks, ranks
 from .batch import STATE_VERSION, Batch, register_pytree
 from .blend import Blend
-from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, tell_once, warn, with_columns
+from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, tell_once, with_columns
 from .errors import UsageError
 from .fields import Field
+from .messages import warn
 from .mix import Mix, mix_options
 
 _FOREVER = 1 << 62
