@@ -54,7 +54,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> hr.Dataset:
 @pytest.fixture
 def say_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said once a process is said again."""
-    monkeypatch.setattr("headrace.dataset._told", set())
+    monkeypatch.setattr("headrace.messages._told", set())
 
 
 @pytest.fixture(scope="session")

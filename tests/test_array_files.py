@@ -308,13 +308,13 @@ def test_selections_of_nothing_are_refused(tmp_path, dim, wanted, words):
         hr.open(tmp_path / "a.h5", {"x": hr.array("x", along="time", sel={dim: wanted})})
 
 
-def test_a_data_set_opens_by_itself(climate, capfd):
+def test_a_data_set_opens_by_itself(climate, caplog):
     url, want = climate
     ds = hr.open(url)
     assert [name for name, _ in ds.schema] == ["t2m", "u10"]
     assert len(ds) == 15
     same(ds[9]["u10"], want["u10"][9])
-    assert "'time': 'lat', 'level'" in capfd.readouterr().err.replace("'level', 'lat'", "'lat', 'level'")
+    assert "'time': 'lat', 'level'" in caplog.text.replace("'level', 'lat'", "'lat', 'level'")
 
 
 # -- samples ------------------------------------------------------------------------------------

@@ -186,7 +186,7 @@ def test_a_file_of_the_datasets_library_is_read(tmp_path: pathlib.Path) -> None:
         assert [s["image"].shape for s in images] == [(3, 8 + i, 12) for i in range(len(expected))]
 
 
-def test_columns_that_cannot_be_read_are_left_out_and_said(tmp_path: pathlib.Path, capfd: Any) -> None:
+def test_columns_that_cannot_be_read_are_left_out_and_said(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     what = pa.table(
         {
             "x": pa.array([1, 2]),
@@ -201,12 +201,12 @@ def test_columns_that_cannot_be_read_are_left_out_and_said(tmp_path: pathlib.Pat
         }
     )
     assert [dict(s) for s in hr.open(write(tmp_path / "x.arrow", what))] == [{"x": 1, "y": "a"}, {"x": 2, "y": "b"}]
-    assert "column 'd' of type decimal is not supported" in capfd.readouterr().err
+    assert "column 'd' of type decimal is not supported" in caplog.text
     with pytest.raises(hr.Unsupported, match=r"no column of it can be read.*type null"):
         hr.open(write(tmp_path / "n.arrow", pa.table({"n": pa.nulls(2)})))
 
 
-def test_a_list_with_a_null_in_it_is_missing(tmp_path: pathlib.Path, capfd: Any) -> None:
+def test_a_list_with_a_null_in_it_is_missing(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     what = pa.table(
         {
             "a": pa.array([[1, None], [2]], pa.list_(pa.int32())),
@@ -217,7 +217,7 @@ def test_a_list_with_a_null_in_it_is_missing(tmp_path: pathlib.Path, capfd: Any)
     first, second = hr.open(write(tmp_path / "x.arrow", what))
     assert "a" not in first and first["b"] == ["x"] and first["c"].tolist() == [[1.0, 2.0]]
     assert second["a"].tolist() == [2] and "c" not in second and not second.get("b")
-    assert "3 lists with nulls in them" in capfd.readouterr().err
+    assert "3 lists with nulls in them" in caplog.text
 
 
 def test_feather_and_slices_and_empty_batches(tmp_path: pathlib.Path) -> None:
@@ -323,13 +323,15 @@ def test_a_text_that_is_no_utf8_is_refused_by_name(tmp_path: pathlib.Path) -> No
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
-def test_a_cut_anywhere_is_an_error_or_said(tmp_path: pathlib.Path, stream: bool, compression: str | None, capfd: Any) -> None:
+def test_a_cut_anywhere_is_an_error_or_said(
+    tmp_path: pathlib.Path, stream: bool, compression: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
     what = pa.table({"x": pa.array(range(40)), "b": pa.array([bytes([i]) * i for i in range(40)])})
     whole = write(tmp_path / "x.arrow", what, stream, 10, compression=compression).read_bytes()
     for n in [*range(0, len(whole) - 1, 7), len(whole) - 1]:
         cut = tmp_path / f"cut{n}.arrow"  # a notice of the same file would be said once
         cut.write_bytes(whole[:n])
-        capfd.readouterr()
+        caplog.clear()
         said = ""
         try:
             hr.open(cut)
@@ -339,7 +341,7 @@ def test_a_cut_anywhere_is_an_error_or_said(tmp_path: pathlib.Path, stream: bool
             assert cut.name in said, n
         else:
             assert stream, n
-            assert "without its end mark" in capfd.readouterr().err, n
+            assert "without its end mark" in caplog.text, n
 
 
 def test_a_bomb_is_refused(tmp_path: pathlib.Path) -> None:

@@ -86,14 +86,14 @@ def test_what_it_is_is_told_by_its_bytes(golden: pathlib.Path) -> None:
     assert hr.open(golden / "train").format == "beton"
 
 
-def test_types_that_we_do_not_have_are_plain_bytes(golden: pathlib.Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_types_that_we_do_not_have_are_plain_bytes(golden: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     path = golden / "jpg.beton"
     whole = bytearray(path.read_bytes())
     at = whole.index(b'[["", "<f4"]]')
     whole[at : at + 13] = b'[["", ">f4"]]'
     path.write_bytes(whole)
     ds = hr.open(path)
-    assert "field 'box' holds numbers of type '>f4', which are given as plain bytes" in capfd.readouterr().err
+    assert "field 'box' holds numbers of type '>f4', which are given as plain bytes" in caplog.text
     assert np.frombuffer(ds[3]["box"], "<f4").reshape(2, 3).tolist() == SAMPLES[3]["box"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections import Counter
 from typing import Any
 
@@ -266,6 +267,53 @@ def test_set_weights_on_all_ranks_keeps_them_one_sequence(three: Any) -> None:
     two = on_ranks(parts, Shape(2, 10), seed=4, use=use)
     for a, step in zip(one, zip(*two)):
         assert sorted(draws([a])) == sorted(draws(step))
+
+
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+@pytest.mark.parametrize("shape", [Shape(1, 20), Shape(2, 10), Shape(4, 5)])
+def test_weights_set_while_running_give_the_order_of_a_loader_that_knew_them(three: Any, shape: Shape, shuffle: object) -> None:
+    """Steps are planned, read and decoded far ahead of the step that is changed."""
+
+    def knew(loader: hr.Loader) -> list[list[tuple[int, int]]]:
+        loader.set_weights({"a": 1, "b": 1, "c": 8}, at_step=9)
+        return [draws([b]) for b in loader.epoch(0)]
+
+    def running(loader: hr.Loader) -> list[list[tuple[int, int]]]:
+        out = []
+        for step, b in enumerate(loader.epoch(0)):
+            out.append(draws([b]))
+            if step == tell:
+                while loader.stats()["stages"]["decode"]["items"] < (step + 3) * shape.batch:
+                    time.sleep(0.001)
+                loader.set_weights({"a": 1, "b": 1, "c": 8}, at_step=9)
+        return out
+
+    parts = hr.blend(three, epoch_samples=400)
+    want = on_ranks(parts, shape, seed=4, shuffle=shuffle, use=knew)
+    for tell in (0, 6, 7, 8):
+        assert on_ranks(parts, shape, seed=4, shuffle=shuffle, use=running) == want, tell
+
+
+def test_the_step_at_hand_may_be_changed_and_one_that_was_delivered_may_not(three: Any) -> None:
+    with load(three, 10, epoch_samples=400) as loader:
+        it = loader.epoch(0)
+        for _ in range(5):
+            next(it)
+        with pytest.raises(hr.UsageError, match="step 4 is already past: the loader stands at step 5"):
+            loader.set_weights({"a": 0, "b": 0, "c": 1}, at_step=4)
+        loader.set_weights({"a": 0, "b": 0, "c": 1}, at_step=5)
+        rest = draws(it)
+        assert {s for s, _ in rest} == {2} and len(rest) == 350
+
+
+def test_weights_set_while_running_keep_what_was_read_before_their_step(three: Any) -> None:
+    with load(three, 10, epoch_samples=400) as loader:
+        it = loader.epoch(0)
+        next(it)
+        for _ in range(20):  # far ahead of the step: nothing is dropped, nothing read twice
+            loader.set_weights({"a": 1, "b": 1, "c": 8}, at_step=39)
+        assert len(draws(it)) == 390
+        assert loader.stats()["stages"]["decode"]["items"] <= 400 + 10
 
 
 def test_a_state_knows_the_weights_that_were_set(three: Any) -> None:

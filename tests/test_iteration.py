@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import pickle
 import threading
 import weakref
 from typing import Any
@@ -175,15 +176,13 @@ def test_a_budget_smaller_than_a_picture_goes_on(data: Data) -> None:
         assert digest(loader.epoch(0)) == want
 
 
-def test_a_pool_larger_than_the_budget_goes_on_and_says_so(
-    data: Data, say_again: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pool_larger_than_the_budget_goes_on_and_says_so(data: Data, say_again: None, caplog: pytest.LogCaptureFixture) -> None:
     options = {"shuffle": "pool", "tail": "keep", "output": "numpy"}
     with hr.Loader(data.tar, 8, {"image": crop()}, **options) as loader:
         want = digest(loader.epoch(0))
     with hr.Loader(data.tar, 8, {"image": crop()}, memory_budget="64K", _read_runs=True, **options) as loader:
         assert digest(loader.epoch(0)) == want
-    assert "instead of whole runs" in capsys.readouterr().err
+    assert "instead of whole runs" in caplog.text
 
 
 def test_reading_whole_runs_changes_no_byte(data: Data) -> None:
@@ -351,12 +350,23 @@ def test_stats_count_what_went_through(data: Data) -> None:
         batches = list(loader.epoch(0))
         stats = loader.stats()
     stages = stats["stages"]
-    assert set(stages) == {"plan", "read", "decode", "pack", "deliver"}
+    assert set(stages) == {"plan", "resolve", "read", "decode", "pack", "deliver"}
     assert stages["deliver"]["items"] == 7 * len(batches)
     assert stages["decode"]["items"] == 7 * len(batches)
     assert stages["read"]["bytes"] > 0 and stages["decode"]["busy_s"] > 0
+    assert stages["resolve"]["items"] >= 7 * len(batches)
     assert stats["consumer"]["batches"] == len(batches)
+    assert set(stats["reads"]) == {"latency_median_ms", "latency_p99_ms", "under_way", "most_under_way", "ahead_bytes"}
+    assert stats["reads"]["under_way"] == 0 and stats["reads"]["ahead_bytes"] > 0
     assert 0 < stats["memory_peak"] <= stats["memory_budget"]
+
+
+def test_stats_know_how_long_reads_take_and_how_many_are_under_way(data: Data) -> None:
+    with hr.Loader(data.tar, 7, {"image": hr.bytes("jpg")}, output="numpy") as loader:
+        list(loader.epoch(0))
+        reads = loader.stats()["reads"]
+    assert 0 < reads["latency_median_ms"] <= reads["latency_p99_ms"] < 10_000
+    assert reads["most_under_way"] >= 1
 
 
 def test_a_verdict_is_a_sentence(data: Data) -> None:
@@ -366,28 +376,53 @@ def test_a_verdict_is_a_sentence(data: Data) -> None:
         assert "the training step" in loader.verdict()
 
 
-def counters(*, wait: float, step: float, busy: float, idle: float, map_s: float = 0.0) -> dict[str, Any]:
+def counters(
+    *,
+    wait: float,
+    step: float,
+    busy: float,
+    idle: float,
+    map_s: float = 0.0,
+    on: str = "image",
+    latency_ms: float = 0.1,
+    reads: int = 1000,
+) -> dict[str, Any]:
     decode = {"items": 1000, "bytes": 10**8, "busy_s": busy, "wait_input_s": idle, "wait_room_s": 0.0}
     return {
         "consumer": {"batches": 100, "wait_s": wait, "step_s": step},
-        "stages": {"decode": decode, "read": {"items": 1000, "bytes": 10**8, "busy_s": 2.0}},
-        "map": {"image": {"calls": 1000, "busy_s": map_s, "wait_gil_s": 0.0}} if map_s else {},
+        "stages": {"decode": decode, "read": {"items": reads, "bytes": 10**8, "busy_s": 0.0}},
+        "reads": {"latency_median_ms": latency_ms, "latency_p99_ms": 2 * latency_ms, "most_under_way": 9, "ahead_bytes": 1 << 25},
+        "map": {on: {"calls": 1000, "busy_s": map_s, "wait_gil_s": 0.0}} if map_s else {},
         "compute_threads": 4,
         "io_threads": 4,
     }
 
 
 @pytest.mark.parametrize(
-    ("stats", "word"),
+    ("stats", "cause", "word"),
     [
-        (counters(wait=0.01, step=10, busy=4, idle=36), "the loader keeps up"),
-        (counters(wait=5, step=5, busy=38, idle=2), "the decoder"),
-        (counters(wait=5, step=5, busy=4, idle=36), "storage"),
-        (counters(wait=5, step=5, busy=36, idle=4, map_s=30), "Python: map() on 'image'"),
+        (counters(wait=0.01, step=10, busy=4, idle=36), "model", "the loader keeps up"),
+        (counters(wait=5, step=5, busy=38, idle=2), "decoder", "the decoder: 4 compute threads were busy 95 %"),
+        (counters(wait=5, step=5, busy=4, idle=36), "storage bandwidth", "10 MB/s"),
+        (counters(wait=5, step=5, busy=4, idle=36, latency_ms=50), "storage latency", "50.00 ms in the median and 100.00 ms"),
+        (counters(wait=5, step=5, busy=4, idle=36, latency_ms=50, reads=12), "storage bandwidth", "reads of 8333 kB"),
+        (counters(wait=5, step=5, busy=36, idle=4, map_s=30), "python", "Python: map() on 'image'"),
+        (counters(wait=5, step=5, busy=36, idle=4, map_s=4, on="(batch)"), "python", "loader.map() took 4.0 s of 5.0 s"),
     ],
 )
-def test_the_verdict_names_what_holds_the_loop_back(stats: dict[str, Any], word: str) -> None:
-    assert word in verdict(stats)
+def test_the_verdict_names_what_holds_the_loop_back(stats: dict[str, Any], cause: str, word: str) -> None:
+    said = verdict(stats)
+    assert isinstance(said, str) and word in said and said.cause == cause
+    assert said.endswith(said.advice) and bool(said.advice) == (cause != "model")
+    again = pickle.loads(pickle.dumps(said))
+    assert again == said and again.numbers == said.numbers and again.cause == cause and again.advice == said.advice
+
+
+def test_reads_under_way_follow_from_how_many_and_how_long_they_were() -> None:
+    """100 reads a second of 50 ms each: 5 at a time, however short a thread was busy with them."""
+    numbers = verdict(counters(wait=5, step=5, busy=4, idle=36, latency_ms=50)).numbers
+    assert numbers["reads_under_way"] == pytest.approx(5) and numbers["read_bytes_per_s"] == pytest.approx(1e7)
+    assert numbers["waited_share"] == 0.5 and numbers["read_latency_p99_ms"] == 100
 
 
 @pytest.mark.parametrize("name", ["dataset", "sampler", "batch_sampler"])

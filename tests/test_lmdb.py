@@ -82,10 +82,10 @@ def test_keys_that_are_no_text_are_hex_and_integers_are_numbers(tmp_path: pathli
     assert [(ds.key(i), ds[i]["data"]) for i in range(300)] == [(str(i * 7919), str(i).encode()) for i in range(300)]
 
 
-def test_most_keys_tell_what_an_entry_is(tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_most_keys_tell_what_an_entry_is(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     entries = {f"{i}.txt".encode(): b"a" for i in range(10)} | {b"__len__": b"10"}
     ds = hr.open(write_lmdb(tmp_path / "x.lmdb", entries))
-    assert "1 keys are not of the form key.field and are no part of a sample, the first '__len__'" in capfd.readouterr().err
+    assert "1 keys are not of the form key.field and are no part of a sample, the first '__len__'" in caplog.text
     assert len(ds) == 10 and ds.key(9) == "9"
     entries = {f"{i}".encode(): b"a" for i in range(10)} | {b"0.json": b"{}"}
     ds = hr.open(write_lmdb(tmp_path / "y.lmdb", entries))
@@ -94,7 +94,7 @@ def test_most_keys_tell_what_an_entry_is(tmp_path: pathlib.Path, capfd: pytest.C
     assert len(hr.open(write_lmdb(tmp_path / "z.lmdb", both))) == 50
 
 
-def test_a_part_is_a_sub_database_or_a_prefix(tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_part_is_a_sub_database_or_a_prefix(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write_lmdb(tmp_path / "x.lmdb", {f"{i}.txt".encode(): b"train" for i in range(30)}, name=b"train")
     write_lmdb(path, {f"{i}.txt".encode(): b"val" for i in range(9)}, name=b"val")
     assert [s["txt"] for s in hr.open(f"{path}#val")] == ["val"] * 9
@@ -105,7 +105,7 @@ def test_a_part_is_a_sub_database_or_a_prefix(tmp_path: pathlib.Path, capfd: pyt
         hr.open(f"{path}#test")
     write_lmdb(path, {f"extra/{i}.txt".encode(): b"main" for i in range(5)})
     assert len(hr.open(path)) == 5
-    assert "sub-databases are beside these entries: train, val" in capfd.readouterr().err
+    assert "sub-databases are beside these entries: train, val" in caplog.text
     plain = write_lmdb(tmp_path / "y.lmdb", {f"{s}/{i}.txt".encode(): s.encode() for s in ("a", "b") for i in range(7)})
     assert [s["txt"] for s in hr.open(f"{plain}#b/")] == ["b"] * 7
     with pytest.raises(hr.StorageError, match=r"sub-databases: none; its keys go from 'a/0.txt' to 'b/6.txt'"):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -211,15 +212,14 @@ def test_after_a_failed_epoch_the_loader_goes_on(data: Data) -> None:
 
 def test_a_function_on_a_batch_may_change_it_in_place(data: Data) -> None:
     with hr.Loader(data.tar, 7, {"x": hr.scalar("cls")}, shuffle=False, output="numpy") as loader:
-        loader.map(lambda b: b.update(y=b["x"] + 1))
-        batch = next(iter(loader))
+        batch = next(iter(loader.map(lambda b: b.update(y=b["x"] + 1))))
     assert np.array_equal(batch["y"], batch["x"] + 1)
 
 
 def test_a_function_on_a_batch_may_return_another_dict(data: Data) -> None:
     with hr.Loader(data.tar, 7, {"x": hr.scalar("cls")}, shuffle=False, output="numpy") as loader:
-        loader.map(lambda b: {"double": 2 * b["x"]}).map(lambda b: {"more": b["double"] + 1})
-        batch = next(iter(loader))
+        mapped = loader.map(lambda b: {"double": 2 * b["x"]}).map(lambda b: {"more": b["double"] + 1})
+        batch = next(iter(mapped))
         assert list(batch) == ["more"]
         assert batch.indices.tolist() == list(range(7)) and batch.valid.all() and batch.state["g"] == 7
 
@@ -229,17 +229,37 @@ def test_an_exception_of_a_function_on_a_batch_passes_as_it_is(data: Data) -> No
         raise LookupError("no such thing")
 
     with hr.Loader(data.tar, 7, {"x": hr.scalar("cls")}, output="numpy") as loader:
-        loader.map(broken)
         with pytest.raises(LookupError, match="no such thing"):
-            next(iter(loader))
+            next(iter(loader.map(broken)))
         assert loader.state_dict()["g"] == 0
 
 
 def test_what_a_function_on_a_batch_returns_must_be_a_dict(data: Data) -> None:
+    with hr.Loader(data.tar, 7, {"x": hr.scalar("cls")}, output="numpy") as loader, pytest.raises(hr.UsageError, match="map"):
+        next(iter(loader.map(lambda b: 7)))
+
+
+def test_a_loader_is_not_changed_by_map(data: Data) -> None:
     with hr.Loader(data.tar, 7, {"x": hr.scalar("cls")}, output="numpy") as loader:
-        loader.map(lambda b: 7)
-        with pytest.raises(hr.UsageError, match="map"):
-            next(iter(loader))
+        mapped = loader.map(lambda b: {"y": b["x"]})
+        assert list(next(iter(loader))) == ["x"] and list(next(iter(mapped))) == ["y"]
+        assert mapped.state_dict() == loader.state_dict()
+
+
+def test_a_mapped_loader_lives_without_the_one_it_came_from(data: Data) -> None:
+    loader = hr.Loader(data.tar, 7, {"x": hr.scalar("cls")}, output="numpy").map(lambda b: {"y": b["x"]})
+    gc.collect()
+    assert all(list(b) == ["y"] for b in loader)
+    loader.close()
+
+
+def test_closing_one_closes_both(data: Data) -> None:
+    loader = hr.Loader(data.tar, 7, {"x": hr.scalar("cls")}, output="numpy")
+    mapped = loader.map(lambda b: None)
+    mapped.close()
+    for closed in (loader, mapped):
+        with pytest.raises(hr.UsageError, match="closed"):
+            closed.state_dict()
 
 
 # -- what it costs -----------------------------------------------------------------------------------
@@ -247,7 +267,7 @@ def test_what_a_function_on_a_batch_returns_must_be_a_dict(data: Data) -> None:
 
 def test_stats_say_what_functions_cost(data: Data) -> None:
     with hr.Loader(data.tar, 7, {"x": hr.scalar("cls").map(abs), "y": hr.scalar("cls")}, tail="keep", output="numpy") as loader:
-        loader.map(lambda b: None)
+        loader = loader.map(lambda b: None)
         list(loader.epoch(0))
         costs = loader.stats()["map"]
     assert set(costs) == {"x", "(batch)"}

@@ -300,17 +300,18 @@ def test_an_exception_in_progress_ends_the_building(data: Data, tmp_path: pathli
 
 
 def test_where_no_index_can_lie_beside_the_data_it_is_kept_elsewhere_and_said(
-    data: Data, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, say_again: None, capsys: pytest.CaptureFixture[str]
+    data: Data, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, say_again: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.copy(data.root / "train-0000.tar", tmp_path / "a.tar")
     (tmp_path / "a.tar.hridx").mkdir()  # nothing can be written there, not even by root
     monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "cache"))
     assert len(hr.open(tmp_path / "a.tar")) == 20
-    said = capsys.readouterr().err
+    said = caplog.text
+    caplog.clear()
     assert "cannot lie beside the data" in said and str(tmp_path / "cache") in said
     assert len(list((tmp_path / "cache").iterdir())) == 1
     assert len(hr.open(tmp_path / "a.tar")) == 20
-    assert capsys.readouterr().err == ""
+    assert caplog.text == ""
 
 
 def test_globs_and_lists_and_paths_name_the_same_data(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import pathlib
 
 import headrace as hr
@@ -115,23 +116,25 @@ def test_half_of_them_is_no_trouble_where_torch_distributed_knows(monkeypatch: p
 
 
 def test_the_loader_uses_what_was_found_and_says_so_once(
-    numbers: hr.Dataset, monkeypatch: pytest.MonkeyPatch, say_again: None, capsys: pytest.CaptureFixture[str]
+    numbers: hr.Dataset, monkeypatch: pytest.MonkeyPatch, say_again: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "4")
+    caplog.set_level("INFO", "headrace")
     for _ in range(2):
         with hr.Loader(numbers, 8, NUMBER, output="numpy") as loader:
             assert len(loader) == NUMBERS // 32
-    assert capsys.readouterr().err == "headrace: rank 0 of 4, as RANK and WORLD_SIZE says\n"
+    assert caplog.record_tuples == [("headrace", logging.INFO, "rank 0 of 4, as RANK and WORLD_SIZE says")]
 
 
 def test_other_ranks_say_nothing(
-    numbers: hr.Dataset, monkeypatch: pytest.MonkeyPatch, say_again: None, capsys: pytest.CaptureFixture[str]
+    numbers: hr.Dataset, monkeypatch: pytest.MonkeyPatch, say_again: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "4")
+    caplog.set_level("INFO", "headrace")
     with hr.Loader(numbers, 8, NUMBER, output="numpy"):
-        assert capsys.readouterr().err == ""
+        assert caplog.text == ""
 
 
 TWO = """

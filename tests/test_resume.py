@@ -289,22 +289,20 @@ def test_a_loaded_seed_overrides_the_augmentations_too(data: Data) -> None:
         assert [digest([b]) for b in loader] == straight[2:]
 
 
-def test_what_a_state_overrides_is_said(numbers: hr.Dataset, say_again: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_state_overrides_is_said(numbers: hr.Dataset, say_again: None, caplog: pytest.LogCaptureFixture) -> None:
     state, _ = states_at_every_step(numbers, 8, seed=6, shuffle="pool")[2]
     with load(numbers, 8, seed=1, shuffle="global") as loader:
         loader.load_state_dict(state)
-    said = capsys.readouterr().err
+    said = caplog.text
     assert "seed is 6 in the state, 1 in the arguments" in said
     assert 'shuffle is "pool" in the state, "global" in the arguments' in said
 
 
-def test_a_state_that_agrees_is_loaded_in_silence(
-    numbers: hr.Dataset, say_again: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_state_that_agrees_is_loaded_in_silence(numbers: hr.Dataset, say_again: None, caplog: pytest.LogCaptureFixture) -> None:
     state, _ = states_at_every_step(numbers, 8)[2]
     with load(numbers, 5, rank=0, world_size=2) as loader:
         loader.load_state_dict(state)
-    assert capsys.readouterr().err == ""
+    assert caplog.text == ""
 
 
 def test_the_state_of_another_data_set_is_refused_with_both_fingerprints(numbers: hr.Dataset, data: Data) -> None:

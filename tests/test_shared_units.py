@@ -71,5 +71,5 @@ def test_shuffling_what_shares_units_asks_for_their_memory(tmp_path: pathlib.Pat
         hr.build_index(make(tmp_path), str(tmp_path / "index"))
         place = hr.open(make(tmp_path), index=tmp_path / "index")
     with hr.Loader(place, 4, {"data": hr.bytes("data")}, shuffle="global", memory_budget="2MiB") as loader:
-        notes = loader._core.notes()  # which are told once in a process
+        notes = loader._inner.notes()  # which are told once in a process
     assert any("row groups or compressed chunks" in note for note in notes) == shares, notes

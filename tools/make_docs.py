@@ -67,7 +67,7 @@ def entry(name: str, thing: object, depth: int) -> list[str]:
 
 def reference() -> str:
     lines = ["# Reference", "", "Made by `./dev docs` from the docstrings.", ""]
-    for name in sorted(hr.__all__):
+    for name in sorted([*hr.__all__, "bytes", "json", "open"]):
         thing = getattr(hr, name)
         if inspect.isclass(thing):
             lines += entry(f"hr.{name}", thing, 2)

@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "headrace/error.h"
+
 namespace hr {
 
 // A parameter.  The constructors keep literals from becoming something else.
@@ -40,8 +42,11 @@ struct Field {
   std::string field;
   Values options;
   std::vector<std::pair<std::string, Values>> steps;
-  std::string packing;  // "": dense where the shape is fixed; "list", "padded", "ragged"
-  bool many = false;    // any number of values a sample
+  std::string packing;   // "": dense where the shape is fixed; "list", "padded", "ragged"
+  bool many = false;     // any number of values a sample
+  bool is_mask = false;  // class numbers: resampled to the nearest pixel, never blended
+  std::string group;     // of hr::joint(); "": none
+  bool leads = false;    // the picture that the group follows
 
   Field step(std::string name, Values values = {}) const {
     Field out = *this;
@@ -80,11 +85,37 @@ inline Field text(std::string field) {
 inline Field bytes(std::string field) {
   return {"bytes", std::move(field), {}, {}, ""};
 }
+// The JSON as text, checked.
+inline Field json(std::string field) {
+  return {"json", std::move(field), {}, {}, ""};
+}
+// One u8 class number a pixel; its steps move pixels and take the nearest.
+inline Field mask(std::string field, std::string mode = "P") {
+  Field out{"image", std::move(field), {{"mode", std::move(mode)}}, {}, ""};
+  out.is_mask = true;
+  return out;
+}
+// Boxes and points of a JSON field; options as in Python.  Within hr::joint() they go where the
+// picture goes.
+inline Field boxes(std::string field, Values options = {}) {
+  return {"boxes", std::move(field), std::move(options), {}, ""};
+}
+inline Field points(std::string field, Values options = {}) {
+  return {"points", std::move(field), std::move(options), {}, ""};
+}
 inline Field key() {
   return {"key", "", {}, {}, ""};
 }
 
 // The outputs of a batch, in order.
 using Fields = std::vector<std::pair<std::string, Field>>;
+
+// Fields that share their draws: every crop, flip and rotation falls alike on all of them.  The
+// first picture leads, and comes first.  Add the others to what it returns:
+//
+//   hr::Fields fields = hr::joint({{"image", hr::image("jpg").step("random_flip")},
+//                                  {"mask", hr::mask("png").step("random_flip")}});
+//   fields.emplace_back("label", hr::scalar("cls"));
+HEADRACE_API Fields joint(const Fields& fields);
 
 }  // namespace hr

@@ -3,8 +3,10 @@
 // All of headrace's C++ face: open, plan, loader, batches.
 #pragma once
 
+#include "headrace/blend.h"
 #include "headrace/dataset.h"
 #include "headrace/error.h"
 #include "headrace/field.h"
 #include "headrace/loader.h"
 #include "headrace/plan.h"
+#include "headrace/stats.h"

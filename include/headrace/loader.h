@@ -6,21 +6,40 @@
 //                     {{"image", hr::image("jpg").step("random_resized_crop", {{"size", 224}})},
 //                      {"label", hr::scalar("cls")}},
 //                     {.order = {.batch_size = 64, .seed = 1}});
-//   for (uint64_t epoch = 0; epoch < 2; ++epoch) {
-//     loader.begin(epoch);
+//   for (uint64_t epoch = loader.next_epoch(); epoch < 90; ++epoch) {
+//     loader.begin(epoch, 90);
 //     while (auto batch = loader.next()) train((*batch)["image"], (*batch)["label"]);
 //   }
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "headrace/plan.h"
+#include "headrace/stats.h"
 
 namespace hr {
+
+// mixup or cutmix: each picture of a batch is mixed with the one before it; labels become
+// f32[batch, classes], the shares.
+struct Mix {
+  std::string kind;  // "mixup" or "cutmix"
+  int64_t classes = 0;
+  double alpha = 1;
+  double p = 1;  // the share of batches that are mixed
+  std::string image = "image";
+  std::string label = "label";
+};
+inline Mix mixup(int64_t classes, double alpha = 1, double p = 1) {
+  return {"mixup", classes, alpha, p};
+}
+inline Mix cutmix(int64_t classes, double alpha = 1, double p = 1) {
+  return {"cutmix", classes, alpha, p};
+}
 
 struct LoaderOptions {
   OrderOptions order = {};
@@ -28,6 +47,7 @@ struct LoaderOptions {
   uint64_t memory_budget = 0;  // bytes; 0: a quarter of the memory, at most 8 GiB
   bool replace_bad_samples = false;
   uint64_t most_bad_samples = 1000;  // an epoch, on this rank
+  std::vector<Mix> mix = {};         // one of them is drawn for each batch
 };
 
 // One output of a batch.
@@ -45,24 +65,32 @@ struct Column {
 // Owns its memory: it stays valid when the loader is gone.
 struct Batch {
   std::vector<Column> columns;
-  std::vector<int64_t> indices;  // which samples these are
-  std::vector<bool> valid;       // false: padding
-  std::string state;             // the loader's, as of after this batch
+  std::vector<int64_t> indices;   // which samples these are
+  std::vector<uint32_t> sources;  // of a blend: which part each is from
+  std::vector<bool> valid;        // false: padding
+  std::string state;              // the loader's, as of after this batch
 
   // The column of that name; throws UsageError when there is none.
   HEADRACE_API const Column& operator[](const std::string& name) const;
 };
 
-// begin(), next() and load() by one thread at a time.
+// begin(), next(), load() and set_weights() by one thread at a time; the rest from any.
 class HEADRACE_API Loader {
  public:
   Loader(const Dataset& data, const Fields& fields, const LoaderOptions& options = {});
+  Loader(const Blend& blend, const Fields& fields, const LoaderOptions& options = {});
   ~Loader();
   Loader(Loader&&) noexcept;
 
   uint64_t steps() const;  // of an epoch, on every rank
-  // Starts an epoch; an unfinished one is ended.  Without a number: where the state stands.
-  void begin(uint64_t epoch);
+  // The epoch that comes next: the one a loaded state stands in, the one set_epoch() named, or one
+  // more than the last.
+  uint64_t next_epoch() const;
+  void set_epoch(uint64_t epoch);
+  // Starts an epoch, from its start or from where a loaded state stands; an unfinished one is
+  // ended.  `until`: you go through all epochs before that one, so the next is prepared while the
+  // end of this one is consumed.  Without a number: next_epoch().
+  void begin(uint64_t epoch, std::optional<uint64_t> until = {});
   void begin();
   // The next batch, or nothing at the end of the epoch.
   std::optional<Batch> next();
@@ -71,6 +99,16 @@ class HEADRACE_API Loader {
   std::string state() const;
   void load(const std::string& state);
   std::string plan_id() const;
+  // Where the options differ from the loaded state, which holds; one line each.
+  std::vector<std::string> differences() const;
+
+  // Of a blend: other weights from step `at_step` of the current epoch on.  Every rank must say so
+  // for the same step, and before it reaches that step.
+  void set_weights(const std::map<std::string, double>& weights, uint64_t at_step);
+
+  Stats stats() const;
+  std::vector<std::string> notes() const;     // what may be worth changing
+  std::vector<BadSample> quarantine() const;  // the samples that were replaced
 
  private:
   struct Inside;

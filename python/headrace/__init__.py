@@ -8,21 +8,25 @@
 
 from __future__ import annotations
 
+from . import fields as _fields
 from .arrays.looking import to_xarray
 from .arrays.statistics import stats
 from .batch import Batch
 from .blend import Blend, blend
-from .dataset import Dataset, open
+from .dataset import Dataset
+from .dataset import open as open
 from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
 from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text, tokens
-from .fields import bytes_ as bytes
-from .fields import json_ as json
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
 from .tools import build_index, doctor, formats, image_size, pack
 
 __version__ = "0.1.0"
+
+# Beside open these are no part of __all__: a star import must not hide what Python calls so.
+bytes = _fields.bytes_
+json = _fields.json_
 
 __all__ = [
     "IMAGENET",
@@ -45,7 +49,6 @@ __all__ = [
     "blend",
     "boxes",
     "build_index",
-    "bytes",
     "columns",
     "cutmix",
     "doctor",
@@ -53,11 +56,9 @@ __all__ = [
     "image",
     "image_size",
     "joint",
-    "json",
     "key",
     "mask",
     "mixup",
-    "open",
     "pack",
     "points",
     "scalar",

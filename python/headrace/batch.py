@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Any
 
 import numpy as np
-
-STATE_VERSION = 1
 
 
 class Batch(dict[str, Any]):
@@ -47,7 +46,7 @@ class Batch(dict[str, Any]):
     @property
     def state(self) -> dict[str, Any]:
         """The loader's state as of after this batch, for wrappers that fetch one ahead."""
-        return {"headrace": STATE_VERSION, **self._origin().state()}
+        return dict(json.loads(self._origin().state()))
 
 
 def _flatten(batch: Batch) -> tuple[list[Any], tuple[str, ...]]:

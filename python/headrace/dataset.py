@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from . import _core
 from .checks import checked_bool, path, whole
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, ColumnsField, Field
+from .messages import tell_once
 from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -25,20 +25,6 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".csv.gz", ".tsv.gz", ".jsonl.gz
 
 #: Of which fields say what a sample is.
 ARRAY_FORMATS = ("hdf5", "netcdf", "npy", "zarr")
-
-_told: set[str] = set()
-
-
-def tell_once(text: str) -> None:
-    """Says something to the user, once in a process."""
-    if text not in _told:
-        _told.add(text)
-        print(f"headrace: {text}", file=sys.stderr)
-
-
-def warn(text: str) -> None:
-    """Says something to the user, each time."""
-    print(f"headrace: {text}", file=sys.stderr)
 
 
 def _encodes(text: str) -> bool:

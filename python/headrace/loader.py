@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import atexit
+import copy
+import json
+import logging
+import operator
 import os
 import time
 import weakref
@@ -11,23 +15,66 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from . import _core, checks, ranks
-from .batch import STATE_VERSION, Batch, register_pytree
+from .batch import Batch, register_pytree
 from .blend import Blend
-from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, tell_once, warn, with_columns
+from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, with_columns
 from .errors import UsageError
 from .fields import Field
+from .messages import tell_once, warn
 from .mix import Mix, mix_options
+from .verdict import Verdict, verdict
 
 _FOREVER = 1 << 62
 
-_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+class _Running:
+    """What the views of one Loader share: the engine, and how its batches were consumed."""
+
+    def __init__(self, core: _core.Loader, costs: dict[str, Any]) -> None:
+        self.core: _core.Loader | None = core
+        self.costs = costs  # of the fields' map functions
+        self.batches = 0
+        self.wait_s = 0.0  # in next()
+        self.step_s = 0.0  # in the caller's loop
+        self.map_s = 0.0  # in loader.map's functions
+        self.reported = (0, 0, False)  # replaced before this epoch, delivered in it, whether it was said already
+        _all_running.add(self)
+
+    def close(self) -> None:
+        core, self.core = self.core, None
+        if core is not None:
+            core.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+_all_running: weakref.WeakSet[_Running] = weakref.WeakSet()
 
 
 @atexit.register
 def _close_all() -> None:
     # Threads that call Python functions must be done before the interpreter goes.
-    for loader in list(_open_loaders):
-        loader.close()
+    for running in list(_all_running):
+        running.close()
+
+
+def _plain(value: Any) -> Any:
+    """What json.dumps does not know, as a number, a list or a dict: states come back through all kinds of libraries."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return operator.index(value)
+
+
+def _state_text(state: Any) -> str:
+    if not isinstance(state, Mapping) or "headrace" not in state:
+        raise UsageError("this is not a state of headrace: it has no 'headrace' entry")
+    try:
+        return json.dumps(dict(state), default=_plain)
+    except (TypeError, ValueError) as e:
+        raise UsageError(f"the state holds what headrace does not write: {e}") from None
 
 
 def _shuffle(value: Any) -> str:
@@ -99,7 +146,6 @@ class Loader:
         reassign_every: int = 1,
         _read_runs: bool = False,
     ) -> None:
-        self._core: Any = None
         checks.one_of(output, "output", ("torch", "numpy", "jax"))
         if output == "torch":
             self._need_torch(device)
@@ -110,16 +156,14 @@ class Loader:
         mode = _shuffle(shuffle)
         self.ranks = ranks.find(rank, world_size)
         if self.ranks.world > 1 and self.ranks.rank == 0 and self.ranks.source != "the arguments":
-            tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says")
+            tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", logging.INFO)
         replace, budget = _bad_samples(bad_samples)
         self._replaces = replace
-        self._reported = (0, 0, False)  # replaced before this epoch, delivered in it, whether it was said already
         sources, weights, draws, fields = self._sources(source, fields, index, root)
         self._names = [name for name, _ in sources]
         specs = field_specs(fields, sources[0][1])
         finish = finishes(fields, sources[0][1], specs)
         self._json = [name for name, how in finish if how == "json"]
-        self._costs = {s["output"]: s["map"]["cost"] for s in specs if "map" in s}
         options: dict[str, Any] = {
             "seed": checks.whole(seed, "seed", 0, (1 << 64) - 1),
             "shuffle": mode,
@@ -141,27 +185,19 @@ class Loader:
         }
         if mix is not None:
             options["mix"] = mix_options(mix, fields)
-        self._core = _core.Loader.make(sources, specs, options)
-        self._core.deliver_as([(name, "text" if how == "json" else how) for name, how in finish], output)
-        for note in self._core.notes():
+        core = _core.Loader.make(sources, specs, options)
+        self._running = _Running(core, {s["output"]: s["map"]["cost"] for s in specs if "map" in s})
+        core.deliver_as([(name, "text" if how == "json" else how) for name, how in finish], output)
+        for note in core.notes():
             tell_once(note)
-        self._global: int = self._global_batch(batch_size, global_batch_size)
         self._output, self._device = output, device
-        self._position = (0, 0)  # what the consumer has received
-        self._midway = False  # it has received some but not all of the epoch's batches
-        self._asked: int | None = None  # the epoch set_epoch() named
-        self._loaded = False  # a state was loaded and not yet gone on from
-        self._finished: int | None = None  # the epoch that was consumed to its end last
-        self._generation = 0
-        self._batch_maps: list[Callable[[Batch], Any]] = []
-        self._map_seconds = 0.0
-        self._consumed = [0, 0.0, 0.0]  # batches, seconds waiting here, seconds in the caller's loop
-        settings = {"global_batch_size": self._global, "tail": options["tail"]}
+        self._batch_maps: tuple[Callable[[Batch], Any], ...] = ()
+        total = options["global_batch"]
+        settings = {"global_batch_size": total, "tail": options["tail"]}
         if batch_size is not None:
-            settings = {"batch_size": self._global // self.ranks.world, "tail": options["tail"]}
-        ranks.compare_plans(self._core.fingerprint(), self._core.plan_id(), self.ranks, settings)
+            settings = {"batch_size": total // self.ranks.world, "tail": options["tail"]}
+        ranks.compare_plans(core.fingerprint(), core.plan_id(), self.ranks, settings)
         register_pytree(output)
-        _open_loaders.add(self)
 
     @staticmethod
     def _need_torch(device: str) -> None:
@@ -208,12 +244,18 @@ class Loader:
             opened, fields = open_data(places_of(source), fields, index, root)
         return [("", opened)], [], 0, fields
 
+    @property
+    def _inner(self) -> _core.Loader:
+        core = self._running.core
+        if core is None:
+            raise UsageError("this Loader is closed")
+        return core
+
     # -- epochs ---------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """Batches of an epoch on this rank; the same on every rank."""
-        self._alive()
-        return self._core.steps_in_epoch
+        return self._inner.steps_in_epoch
 
     def epoch(self, n: int) -> Epoch:
         """The batches of epoch n, from its start or from a loaded state."""
@@ -221,12 +263,12 @@ class Loader:
 
     def epochs(self, total: int) -> Iterator[tuple[int, Epoch]]:
         """(epoch, batches) from where the state stands up to ``total``."""
-        self._alive()
+        self._inner  # noqa: B018  # closed: now, not at the first pair
         total = checks.whole(total, "the number of epochs")
         return self._epochs(total)
 
     def _epochs(self, total: int) -> Iterator[tuple[int, Epoch]]:
-        n = self._next()
+        n = self._inner.next_epoch()
         while n < total:
             yield n, self._epoch(n, until=total)
             n += 1
@@ -236,53 +278,23 @@ class Loader:
 
         An epoch that has given no batch yet is begun again: frameworks ask once only to see whether they can.
         """
-        self._alive()
-        return self._epoch(self._next(), until=None)
-
-    def _next(self) -> int:
-        return self._asked if self._asked is not None else self._core.settle(*self._position)[0] + self._midway
+        return self._epoch(self._inner.next_epoch(), until=None)
 
     def set_epoch(self, n: int) -> None:
         """The epoch that the next ``iter(loader)`` gives."""
-        self._alive()
-        self._asked = self._check_epoch(n)
-
-    def _check_epoch(self, n: int) -> int:
-        n = checks.whole(n, "an epoch", 0, _FOREVER - 1)
-        if self._loaded:
-            stands = self._core.settle(*self._position)[0]
-            if n != stands:
-                raise UsageError(
-                    f"the loaded state stands in epoch {stands}, not {n}: go on with loader.epoch({stands}) or "
-                    f"`for epoch, batches in loader.epochs(total)`, or make a new Loader to start epoch {n} afresh"
-                )
-        return n
+        self._inner.set_epoch(checks.whole(n, "an epoch", 0, _FOREVER - 1))
 
     def _epoch(self, n: int, until: int | None) -> Epoch:
-        self._alive()
+        core = self._inner
         ranks.check_still(self.ranks)
-        n = self._check_epoch(n)
-        start = self._core.settle(*self._position)
-        if self._midway or start[0] != n:
-            start = (n, 0)
-        # Ahead into the next epoch where the caller is going there: no stall in between.
-        in_order = until is not None or self._finished == n - 1
-        continues = not self._loaded and start[1] == 0 and self._core.continues_with(n)
-        if not continues:
-            self._core.begin(start[0], start[1], in_order, until if until is not None else _FOREVER)
-        self._loaded = False
-        self._finished = None
-        self._position = start
-        self._midway, self._asked = False, None
-        self._generation += 1
-        return Epoch(self, self._generation, self._core.steps_from(start[1]))
+        return Epoch(self, *core.begin(checks.whole(n, "an epoch", 0, _FOREVER - 1), until))
 
     def _take(self) -> Batch | None:
+        core = self._inner
         batch = Batch()
-        taken = self._core.next(batch)
-        if taken is None:
+        raw: Any = core.next(batch)
+        if raw is None:
             return None
-        raw, epoch, g, last = taken
         batch._raw = raw
         for name in self._json:
             batch[name] = parsed(batch[name])
@@ -300,20 +312,17 @@ class Loader:
                     mapped = Batch(result)
                     mapped._raw = raw
                     batch = mapped
-            self._map_seconds += time.perf_counter() - start
-        self._position = (epoch, g)
-        self._midway = not last
-        if last:
-            self._finished = epoch - 1
+            self._running.map_s += time.perf_counter() - start
+        core.received(raw)
         if self._replaces:
-            self._report_replaced(epoch, raw.size, last)
+            self._report_replaced(raw.epoch, raw.size, raw.is_last)
         return batch
 
     def _report_replaced(self, epoch: int, size: int, last: bool) -> None:
         """Says how many samples were replaced when an epoch ends, and at once where they are more than 1 %."""
-        replaced, delivered, told = self._reported
+        replaced, delivered, told = self._running.reported
         delivered += size
-        count = self._core.replaced() - replaced
+        count = self._inner.replaced() - replaced
         share = count / delivered
         if count and share > 0.01 and not told and delivered >= 100:
             told = True
@@ -321,10 +330,10 @@ class Loader:
         if last:
             if count:
                 warn(
-                    f"{count} of {delivered:,} samples of epoch {epoch - 1} were bad and replaced ({share:.1%}): see loader.quarantine"
+                    f"{count} of {delivered:,} samples of epoch {epoch} were bad and replaced ({share:.1%}): see loader.quarantine"
                 )
             replaced, delivered, told = replaced + count, 0, False
-        self._reported = (replaced, delivered, told)
+        self._running.reported = (replaced, delivered, told)
 
     def _to_device(self, batch: Batch) -> None:
         import torch
@@ -338,91 +347,71 @@ class Loader:
             batch[name] = move(value)
 
     def map(self, function: Callable[[Batch], Any]) -> Loader:
-        """Calls ``function(batch)`` on every batch, in the consumer's thread; what it returns
-        (None: the batch as changed in place) is delivered."""
-        self._alive()
-        self._batch_maps.append(function)
-        return self
+        """This Loader with ``function(batch)`` called on every batch, in the consumer's thread; what it returns
+        (None: the batch as changed in place) is delivered.
+
+        Both share one engine, one position and one ``close()``: use the one that is returned.
+        """
+        self._inner  # noqa: B018  # closed
+        out = copy.copy(self)
+        out._batch_maps = (*self._batch_maps, function)
+        return out
 
     # -- state ----------------------------------------------------------------------------------
 
-    def _state_at(self, epoch: int, g: int) -> dict[str, Any]:
-        self._alive()
-        return {"headrace": STATE_VERSION, **self._core.state(epoch, g)}
-
     def state_dict(self) -> dict[str, Any]:
         """Where the consumer stands: plain data, equal on every rank, good for any number of them."""
-        self._alive()
-        return self._state_at(*self._position)
+        return dict(json.loads(self._inner.state()))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state, on any number of ranks. Its order wins over the arguments."""
-        self._alive()
-        if not isinstance(state, Mapping) or "headrace" not in state:
-            raise UsageError("this is not a state of headrace: it has no 'headrace' entry")
-        if state["headrace"] != STATE_VERSION:
-            raise UsageError(f"the state has version {state['headrace']}, this headrace reads {STATE_VERSION}")
-        self._core.load(dict(state))
-        for line in self._core.differences():
+        core = self._inner
+        core.load(_state_text(state))
+        for line in core.differences():
             tell_once(f"going on from a state: {line}; the state's holds")
-        self._position = (int(state["epoch"]), int(state["g"]))
-        self._loaded = True
-        self._midway, self._asked = False, None
-        self._finished = None
-        self._generation += 1
 
     def set_weights(self, weights: Mapping[str, float], *, at_step: int) -> None:
         """Other weights of a blend from step ``at_step`` of the current epoch on. Every rank must
-        say so for the same step, and before it reaches that step."""
-        self._alive()
-        epoch, g = self._position
+        say so for the same step, and before it reaches that step. What was read for steps before it is kept."""
+        core = self._inner
         if self._names == [""]:
             raise UsageError("set_weights is for a blend; this Loader has one source")
         if set(weights) != set(self._names):
             raise UsageError(f"weights name the sources {sorted(self._names)}, not {sorted(weights)}")
         at_step = checks.whole(at_step, "at_step")
-        draw = epoch * self._core.epoch_length + at_step * self._global
-        if at_step * self._global < g:
-            raise UsageError(f"step {at_step} is already past: the loader stands at step {g // self._global}")
-        self._core.set_weights([checks.real(weights[n], f"the weight of '{n}'") for n in self._names], draw)
-        self._core.stop()  # what was read ahead knew nothing of it
-        if self._generation and not self._loaded and self._finished is None:
-            self._core.begin(epoch, g, False, 0)
+        core.set_weights([checks.real(weights[n], f"the weight of '{n}'") for n in self._names], at_step)
 
     def plan_id(self) -> str:
         """A hash of all that fixes the order: equal on every rank, or the ranks differ."""
-        self._alive()
-        return self._core.plan_id()
+        return self._inner.plan_id()
 
     # -- insight --------------------------------------------------------------------------------
 
     def stats(self) -> dict[str, Any]:
-        """Counters per stage (items, bytes, seconds busy and waiting), memory, bad samples.
+        """Counters per stage (items, bytes, seconds busy and waiting), reads, memory, bad samples.
 
-        ``"damaged"``: pictures that were damaged and taken all the same, because of ``strict=False``.
+        ``"reads"``: latency (median and p99, from request to completion), how many are under way now and were at
+        most, and how many bytes ahead are worth reading. ``"damaged"``: pictures that were damaged and taken all the
+        same, because of ``strict=False``.
         """
-        self._alive()
-        out = self._core.stats()
-        batches, waited, outside = self._consumed
-        out["consumer"] = {"batches": batches, "wait_s": waited, "step_s": outside}
+        core, run = self._inner, self._running
+        out: dict[str, Any] = core.stats()
+        out["consumer"] = {"batches": run.batches, "wait_s": run.wait_s, "step_s": run.step_s}
         out["map"] = {
-            name: {"calls": c.calls, "busy_s": c.busy_ns * 1e-9, "wait_gil_s": c.gil_ns * 1e-9} for name, c in self._costs.items()
+            name: {"calls": c.calls, "busy_s": c.busy_ns * 1e-9, "wait_gil_s": c.gil_ns * 1e-9} for name, c in run.costs.items()
         }
         if self._batch_maps:
-            out["map"]["(batch)"] = {"calls": batches, "busy_s": self._map_seconds, "wait_gil_s": 0.0}
-        out["bad_samples"] = self._core.quarantine()
+            out["map"]["(batch)"] = {"calls": run.batches, "busy_s": run.map_s, "wait_gil_s": 0.0}
+        out["bad_samples"] = core.quarantine()
         return out
 
     @property
     def quarantine(self) -> list[dict[str, Any]]:
         """The samples that were replaced: sample, file, offset, key, cause."""
-        self._alive()
-        return self._core.quarantine()
+        return self._inner.quarantine()
 
-    def verdict(self) -> str:
-        """What holds the loop back, with the numbers that show it."""
-        from .verdict import verdict
-
+    def verdict(self) -> Verdict:
+        """What holds the loop back, with the numbers that show it: a text with ``.cause``, ``.numbers``, ``.advice``."""
         return verdict(self.stats())
 
     def __getattr__(self, name: str) -> Any:
@@ -436,25 +425,15 @@ class Loader:
 
     # -- end ------------------------------------------------------------------------------------
 
-    def _alive(self) -> None:
-        if self._core is None:
-            raise UsageError("this Loader is closed")
-
     def close(self) -> None:
         """Ends all threads. Batches that were received stay valid."""
-        core, self._core = self._core, None
-        if core is not None:
-            core.close()
+        self._running.close()
 
     def __enter__(self) -> Loader:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_core", None) is not None:
-            self.close()
 
 
 class Epoch(Iterator[Batch]):
@@ -473,9 +452,8 @@ class Epoch(Iterator[Batch]):
     def __next__(self) -> Batch:
         if self._left == 0:
             raise StopIteration
-        loader = self._loader
-        loader._alive()
-        if loader._generation != self._generation:
+        loader, run = self._loader, self._loader._running
+        if not loader._inner.is_current(self._generation):
             raise UsageError("this epoch was ended: another one was started, or a state was loaded")
         start = time.perf_counter()
         try:
@@ -485,14 +463,13 @@ class Epoch(Iterator[Batch]):
             raise
         if batch is None:
             self._left = 0
-            loader._alive()  # another thread may have closed it
+            loader._inner  # noqa: B018  # another thread may have closed it
             raise StopIteration
         self._left -= 1
         now = time.perf_counter()
-        consumed = loader._consumed
-        consumed[0] += 1
-        consumed[1] += now - start
+        run.batches += 1
+        run.wait_s += now - start
         if self._returned_at is not None:
-            consumed[2] += start - self._returned_at
+            run.step_s += start - self._returned_at
         self._returned_at = now
         return batch

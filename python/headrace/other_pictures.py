@@ -6,8 +6,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from .dataset import tell_once
 from .errors import DataError, Unsupported
+from .messages import tell_once
 
 #: Kinds that Pillow does not open by itself, and what to do.
 PLUGINS = {"HEIC": "pip install pillow-heif, and register it", "JPEG XL": "pip install pillow-jxl-plugin, and import it"}

@@ -12,7 +12,9 @@
 #include "convert.h"
 #include "errors.h"
 #include "handles.h"
+#include "loader/epochs.h"
 #include "loader/loader.h"
+#include "plan/state_text.h"
 #include "stored_bytes.h"
 
 namespace nb = nanobind;
@@ -22,75 +24,10 @@ namespace {
 
 constexpr int kSignalCheckMs = 100;  // how long Ctrl-C may take while waiting for a batch
 
-// What a state looks like in Python: plain JSON-able data.
-nb::dict state_to_dict(const PlanState& s) {
-  nb::dict d;
-  d["plan_version"] = s.plan_version;
-  d["fingerprint"] = s.fingerprint;
-  d["seed"] = s.seed;
-  d["mode"] = static_cast<int>(s.mode);
-  d["lanes"] = s.lanes;
-  d["pools"] = s.pools;
-  d["reassign_every"] = s.reassign_every;
-  d["epoch"] = s.epoch;
-  d["g"] = s.g;
-  if (!s.mixture) return d;
-  nb::list schedule;
-  for (const WeightChange& c : s.mixture->schedule)
-    schedule.append(nb::make_tuple(c.draw, c.weights));
-  nb::dict mixture;
-  mixture["offsets"] = s.mixture->offsets;
-  mixture["schedule"] = schedule;
-  d["mixture"] = mixture;
-  d["epoch_draws"] = s.epoch_draws;
-  return d;
-}
-
-template <typename T>
-T member(const nb::dict& d, const char* name) {
-  if (!d.contains(name))
-    check(invalid(std::string("the state has no '") + name + "': it is not one of headrace's"));
-  try {
-    return nb::cast<T>(d[name]);
-  } catch (const nb::cast_error&) {
-    check(
-        invalid(std::string("the state's '") + name + "' is of another type than headrace writes"));
-    return {};
-  }
-}
-
-PlanState dict_to_state(const nb::dict& d) {
-  PlanState s;
-  s.plan_version = member<uint32_t>(d, "plan_version");
-  s.fingerprint = member<std::string>(d, "fingerprint");
-  s.seed = member<uint64_t>(d, "seed");
-  s.mode = static_cast<OrderMode>(member<uint8_t>(d, "mode"));
-  s.lanes = member<uint32_t>(d, "lanes");
-  s.pools = member<std::vector<uint64_t>>(d, "pools");
-  s.reassign_every = member<uint64_t>(d, "reassign_every");
-  s.epoch = member<uint64_t>(d, "epoch");
-  s.g = member<uint64_t>(d, "g");
-  if (!d.contains("mixture")) return s;
-  const auto mixture = member<nb::dict>(d, "mixture");
-  MixtureState m;
-  m.offsets = member<std::vector<uint64_t>>(mixture, "offsets");
-  // Pairs come back from JSON as lists.
-  for (const nb::object& c : member<std::vector<nb::object>>(mixture, "schedule")) {
-    WeightChange change;
-    const bool is_pair = nb::isinstance<nb::sequence>(c) && nb::len(c) == 2;
-    if (!is_pair || !nb::try_cast(c[0], change.draw) || !nb::try_cast(c[1], change.weights))
-      check(invalid("the state's 'schedule' is of another type than headrace writes"));
-    m.schedule.push_back(std::move(change));
-  }
-  s.mixture = std::move(m);
-  s.epoch_draws = member<uint64_t>(d, "epoch_draws");
-  return s;
-}
-
 // A delivered batch, before headrace/batch.py makes a dict of it.  It holds nothing of the loader.
 struct RawBatch {
   std::unique_ptr<Batch> batch;
-  PlanState after;
+  PlanState state;  // after it
 };
 
 // Joins the threads without the GIL: one of them may be waiting for it.
@@ -100,9 +37,10 @@ struct PyLoader {
     std::string as;  // "array", "text", "bytes"
   };
   std::unique_ptr<Loader> loader;
+  Epochs epochs;
   std::vector<Output> outputs;  // one per column
   std::string framework;
-  explicit PyLoader(std::unique_ptr<Loader> l) : loader(std::move(l)) {}
+  explicit PyLoader(std::unique_ptr<Loader> l) : loader(std::move(l)), epochs(*loader) {}
   ~PyLoader() {
     nb::gil_scoped_release release;
     loader.reset();
@@ -226,14 +164,12 @@ nb::object hand_over(PyLoader& py, std::unique_ptr<RawBatch> raw, nb::dict out) 
   for (size_t c = 0; c < py.outputs.size(); ++c)
     out[py.outputs[c].name] = to_python(batch.columns[c], py.outputs[c].as, py.framework);
   batch.columns.clear();  // the arrays hold the memory from here on
-  const Position after = batch.after;
-  raw->after = py.loader->state({after.epoch, after.g});
-  return nb::make_tuple(nb::cast(raw.release(), nb::rv_policy::take_ownership), after.epoch,
-                        after.g, after.last);
+  raw->state = py.loader->state({batch.after.epoch, batch.after.g});
+  return nb::cast(raw.release(), nb::rv_policy::take_ownership);
 }
 
-// Waits for a batch and puts its columns into `out`.  Gives what else is known of the batch, and
-// (epoch, g, is the epoch's last) after it; or None at the end.
+// Waits for a batch and puts its columns into `out`.  Gives what else is known of the batch, or
+// None at the end.  received() then tells that the consumer has it.
 nb::object next_batch(PyLoader& py, nb::dict out) {
   Loader& loader = *py.loader;
   while (true) {
@@ -265,16 +201,28 @@ nb::dict stage(const StageStats& s) {
   return d;
 }
 
+nb::dict reads(const EngineStats& s) {
+  nb::dict d;
+  d["latency_median_ms"] = static_cast<double>(s.read_latency_median_ns) * 1e-6;
+  d["latency_p99_ms"] = static_cast<double>(s.read_latency_p99_ns) * 1e-6;
+  d["under_way"] = s.reads_under_way;
+  d["most_under_way"] = s.most_reads_under_way;
+  d["ahead_bytes"] = s.read_ahead_bytes;
+  return d;
+}
+
 nb::dict stats(const Loader& loader) {
   const EngineStats s = loader.stats();
   nb::dict stages;
   stages["plan"] = stage(s.plan);
+  stages["resolve"] = stage(s.resolve);
   stages["read"] = stage(s.read);
   stages["decode"] = stage(s.decode);
   stages["pack"] = stage(s.pack);
   stages["deliver"] = stage(s.deliver);
   nb::dict d;
   d["stages"] = stages;
+  d["reads"] = reads(s);
   d["memory_used"] = s.memory_used;
   d["memory_peak"] = s.memory_peak;
   d["memory_budget"] = s.memory_budget;
@@ -359,6 +307,10 @@ std::unique_ptr<PyLoader> make_loader(
 void bind_loader(nb::module_& m) {
   nb::class_<RawBatch>(m, "RawBatch")
       .def_prop_ro("size", [](const RawBatch& r) { return r.batch->indices.size(); })
+      .def_prop_ro(
+          "epoch",
+          [](const RawBatch& r) { return r.batch->after.epoch - (r.batch->after.last ? 1 : 0); })
+      .def_prop_ro("is_last", [](const RawBatch& r) { return r.batch->after.last; })
       .def("indices",
            [](const RawBatch& r) {
              return int64_array(r.batch->indices, {static_cast<int64_t>(r.batch->indices.size())},
@@ -373,19 +325,32 @@ void bind_loader(nb::module_& m) {
                      return std::find(r.batch->valid.begin(), r.batch->valid.end(), 0) ==
                             r.batch->valid.end();
                    })
-      .def("state", [](const RawBatch& r) { return state_to_dict(r.after); });
+      .def(
+          "state", [](const RawBatch& r) { return state_text(r.state); },
+          "The loader's state after this batch, as JSON.");
 
   nb::class_<PyLoader>(m, "Loader")
       .def_static("make", &make_loader)
       .def_prop_ro("epoch_length", [](const PyLoader& l) { return l.loader->epoch_length(); })
       .def_prop_ro("steps_in_epoch", [](const PyLoader& l) { return l.loader->steps_in_epoch(); })
-      .def("steps_from", [](const PyLoader& l, uint64_t g) { return l.loader->steps_from(g); })
-      .def("begin",
-           [](PyLoader& l, uint64_t epoch, uint64_t g, bool run_on, uint64_t until) {
-             without_gil(l, [&] { return l.loader->begin({epoch, g}, run_on, until); });
-           })
-      .def("continues_with",
-           [](const PyLoader& l, uint64_t epoch) { return l.loader->continues_with(epoch); })
+      .def("next_epoch", [](const PyLoader& l) { return l.epochs.next(); })
+      .def("set_epoch", [](PyLoader& l, uint64_t epoch) { check(l.epochs.set_epoch(epoch)); })
+      .def(
+          "begin",
+          [](PyLoader& l, uint64_t epoch, std::optional<uint64_t> until) {
+            Epochs::Begun begun;
+            without_gil(l, [&]() -> Status {
+              HEADRACE_ASSIGN(begun, l.epochs.begin(epoch, until));
+              return {};
+            });
+            return std::pair(begun.generation, begun.steps);
+          },
+          nb::arg("epoch"), nb::arg("until").none(),
+          "(what is_current() asks for, steps left in the epoch)")
+      .def("is_current",
+           [](const PyLoader& l, uint64_t generation) { return l.epochs.is_current(generation); })
+      .def("received",
+           [](PyLoader& l, const RawBatch& batch) { l.epochs.received(batch.batch->after); })
       .def("next", [](PyLoader& l, nb::dict out) { return next_batch(l, std::move(out)); })
       .def("deliver_as",
            [](PyLoader& l, const std::vector<std::pair<nb::object, std::string>>& outputs,
@@ -395,23 +360,19 @@ void bind_loader(nb::module_& m) {
              l.framework = framework;
            })
       .def(
-          "stop", [](PyLoader& l) { l.loader->stop(); }, nb::call_guard<nb::gil_scoped_release>())
-      .def(
           "close", [](PyLoader& l) { l.close(); }, nb::call_guard<nb::gil_scoped_release>())
-      .def("state", [](const PyLoader& l, uint64_t epoch,
-                       uint64_t g) { return state_to_dict(l.loader->state({epoch, g})); })
+      .def(
+          "state", [](const PyLoader& l) { return state_text(l.epochs.state()); },
+          "Where the consumer stands, as JSON.")
       .def("load",
-           [](PyLoader& l, const nb::dict& d) {
-             const PlanState state = dict_to_state(d);
-             without_gil(l, [&] { return l.loader->load(state); });
+           [](PyLoader& l, const std::string& text) {
+             const PlanState state = unwrap(read_state(text));
+             without_gil(l, [&] { return l.epochs.load(state); });
            })
-      .def("settle",
-           [](const PyLoader& l, uint64_t epoch, uint64_t g) {
-             const PlanPosition at = l.loader->this_or_next_epoch({epoch, g});
-             return std::pair(at.epoch, at.g);
+      .def("set_weights",
+           [](PyLoader& l, const std::vector<double>& weights, uint64_t at_step) {
+             without_gil(l, [&] { return l.epochs.set_weights(weights, at_step); });
            })
-      .def("set_weights", [](PyLoader& l, const std::vector<double>& w,
-                             uint64_t draw) { check(l.loader->set_weights(w, draw)); })
       .def("differences", [](const PyLoader& l) { return l.loader->differences(); })
       .def("plan_id", [](const PyLoader& l) { return l.loader->plan_id().hex(); })
       .def("fingerprint", [](const PyLoader& l) { return l.loader->fingerprint(); })

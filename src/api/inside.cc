@@ -10,23 +10,6 @@ namespace {
 
 using headrace::Code;
 
-headrace::Params params(const Values& values) {
-  std::map<std::string, headrace::Param> out;
-  for (const auto& [name, value] : values)
-    out.emplace(name, std::visit([](const auto& v) { return headrace::Param(v); }, value.get()));
-  return headrace::Params(std::move(out));
-}
-
-std::optional<headrace::Packing> packing(const std::string& name, const std::string& output) {
-  if (name.empty()) return {};
-  if (name == "dense") return headrace::Packing::kDense;
-  if (name == "list") return headrace::Packing::kList;
-  if (name == "padded") return headrace::Packing::kPadded;
-  if (name == "ragged") return headrace::Packing::kRagged;
-  raise(headrace::invalid(
-      fmt::format("field '{}': packing is dense, list, padded or ragged, not '{}'", output, name)));
-}
-
 headrace::Shuffle shuffle_named(const std::string& name) {
   if (name == "auto") return headrace::Shuffle::kAuto;
   if (name == "global") return headrace::Shuffle::kGlobal;
@@ -73,19 +56,15 @@ Array to_array(const headrace::SharedBuffer& buffer, headrace::DType dtype,
           buffer->size(), buffer};
 }
 
-std::vector<headrace::FieldRequest> requests_of(const Fields& fields) {
-  std::vector<headrace::FieldRequest> out;
-  for (const auto& [name, field] : fields) {
-    headrace::FieldRequest request;
-    request.output = name;
-    request.field = field.field;
-    request.what = field.what;
-    request.options = params(field.options);
-    for (const auto& [step, values] : field.steps) request.steps.push_back({step, params(values)});
-    request.packing = packing(field.packing, name);
-    request.many = field.many;
-    out.push_back(std::move(request));
+std::vector<headrace::LoaderSource> sources_of(const Blend& blend, headrace::PlanOptions& plan) {
+  if (blend.parts.empty()) raise(headrace::invalid("the blend has no part"));
+  std::vector<headrace::LoaderSource> out;
+  for (const BlendPart& part : blend.parts) {
+    if (part.name.empty()) raise(headrace::invalid("a part of a blend needs a name"));
+    out.push_back({part.name, part.data.inside().source});
+    plan.weights.push_back(part.weight);
   }
+  plan.epoch_draws = blend.epoch_samples;
   return out;
 }
 
@@ -97,6 +76,8 @@ headrace::PlanOptions plan_options(const OrderOptions& options) {
   headrace::PlanOptions out;
   out.seed = options.seed;
   out.shuffle = shuffle_named(options.shuffle);
+  if (options.window > 0) out.window_bytes = options.window;
+  out.reassign_every = options.reassign_every;
   out.cut = {options.batch_size * options.world_size, options.rank, options.world_size,
              tail_named(options.tail, out.shuffle)};
   return out;

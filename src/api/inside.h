@@ -10,6 +10,7 @@
 #include "index/source.h"
 #include "loader/dataset.h"
 #include "loader/field.h"
+#include "loader/loader.h"
 #include "plan/plan.h"
 
 namespace hr {
@@ -37,8 +38,7 @@ Array to_array(const headrace::SharedBuffer& buffer, headrace::DType dtype,
 std::vector<headrace::FieldRequest> requests_of(const Fields& fields);
 headrace::PlanOptions plan_options(const OrderOptions& options);
 
-// As Python's json.dumps(loader.state_dict()) writes it.  A single source: no mixture.
-std::string state_text(const headrace::PlanState& state);
-headrace::PlanState read_state(const std::string& text);
+// The parts as sources; their weights go into the plan.
+std::vector<headrace::LoaderSource> sources_of(const Blend& blend, headrace::PlanOptions& plan);
 
 }  // namespace hr

@@ -10,15 +10,32 @@ struct Plan::Inside {
   uint64_t batch;  // the global one
 };
 
+namespace {
+
+std::vector<headrace::PlanSource> plan_sources(const std::vector<headrace::LoaderSource>& sources) {
+  std::vector<headrace::PlanSource> out;
+  for (const auto& [name, source] : sources) {
+    auto tree = std::make_shared<const headrace::BlockTree>(
+        unwrap(headrace::BlockTree::build(source->blocks().samples)));
+    out.push_back({name, source->fingerprint().hex(), std::move(tree), source->blocks().bytes,
+                   source->blocks().shared});
+  }
+  return out;
+}
+
+}  // namespace
+
 Plan::Plan(const Dataset& data, const OrderOptions& options) {
-  const headrace::Source& source = *data.inside().source;
-  auto tree = std::make_shared<const headrace::BlockTree>(
-      unwrap(headrace::BlockTree::build(source.blocks().samples)));
   const headrace::PlanOptions plan = plan_options(options);
-  std::vector<headrace::PlanSource> sources{{"", source.fingerprint().hex(), std::move(tree),
-                                             source.blocks().bytes, source.blocks().shared}};
   inside_ = std::make_unique<Inside>(
-      Inside{unwrap(headrace::Plan::make(std::move(sources), plan)), plan.cut.batch});
+      Inside{unwrap(headrace::Plan::make(plan_sources({{"", data.inside().source}}), plan)),
+             plan.cut.batch});
+}
+Plan::Plan(const Blend& blend, const OrderOptions& options) {
+  headrace::PlanOptions plan = plan_options(options);
+  const auto sources = plan_sources(sources_of(blend, plan));
+  inside_ =
+      std::make_unique<Inside>(Inside{unwrap(headrace::Plan::make(sources, plan)), plan.cut.batch});
 }
 Plan::~Plan() = default;
 Plan::Plan(Plan&&) noexcept = default;
@@ -27,14 +44,21 @@ uint64_t Plan::steps() const {
   return inside_->plan->steps_in_epoch();
 }
 
-std::vector<int64_t> Plan::step(uint64_t epoch, uint64_t step) {
+std::vector<Plan::Draw> Plan::draws(uint64_t epoch, uint64_t step) {
   if (step >= steps())
     raise(headrace::invalid("there is no step " + std::to_string(step) + "; an epoch has " +
                             std::to_string(steps())));
   std::vector<headrace::PlanSlot> slots;
   unwrap(inside_->plan->step(epoch, step * inside_->batch, slots));
+  std::vector<Draw> out;
+  for (const headrace::PlanSlot& s : slots)
+    out.push_back({s.source, static_cast<int64_t>(s.sample), s.valid});
+  return out;
+}
+
+std::vector<int64_t> Plan::step(uint64_t epoch, uint64_t step) {
   std::vector<int64_t> out;
-  for (const headrace::PlanSlot& s : slots) out.push_back(static_cast<int64_t>(s.sample));
+  for (const Draw& draw : draws(epoch, step)) out.push_back(draw.sample);
   return out;
 }
 

@@ -8,7 +8,8 @@
 //        └──────── woken when a batch was taken ◄──┘
 //
 // No part calls another while it holds its own lock, but for Decoding, which asks Delivery whether
-// a step may have slots; so locks are never taken in a circle.
+// a step may have slots, and for ReadScheduler's lock of planning, which comes before all others;
+// so locks are never taken in a circle.
 #pragma once
 
 #include <sys/types.h>
@@ -35,6 +36,7 @@ class Engine::Core {
 
   bool is_forked() const;  // this process is not the one that made the engine
   Status start(std::unique_ptr<Feed> feed);
+  Status replan(uint64_t from, const std::function<void(Feed&)>& change);
   void stop();
   Result<Next> next(std::unique_ptr<Batch>& out, int timeout_ms);
   void set_limits(const EngineLimits& limits);
@@ -55,6 +57,7 @@ class Engine::Core {
   Decoding decoding_;
   Reader reader_;
   ReadScheduler scheduler_;
+  uint64_t first_step_ = 0;  // the number of the feed's first step
   std::vector<std::thread> threads_;
 };
 

@@ -48,6 +48,22 @@ void Decoding::stop() {
   }
 }
 
+void Decoding::drop() {
+  std::vector<ChunkPointer> gone;
+  {
+    MutexLock lock(mu_);
+    for (auto at = chunks_.begin(); at != chunks_.end();) {
+      if (!at->second->slots.step->is_dropped()) {
+        ++at;
+        continue;
+      }
+      gone.push_back(std::move(at->second));
+      at = chunks_.erase(at);
+    }
+  }
+  for (const ChunkPointer& chunk : gone) scheduler_->recycle(chunk);
+}
+
 void Decoding::close() {
   MutexLock lock(mu_);
   closing_ = true;
@@ -57,7 +73,7 @@ void Decoding::close() {
 void Decoding::add(const ChunkPointer& chunk) {
   {
     MutexLock lock(mu_);
-    if (!stopping_) {
+    if (!stopping_ && !chunk->slots.step->is_dropped()) {
       chunks_.emplace(chunk->slots.order(), chunk);
       wake_one();
       return;
@@ -209,6 +225,7 @@ Status Decoding::assemble_slot(Chunk& chunk, size_t i, const std::vector<size_t>
 // that may not be: storage errors, policy "raise", an exhausted budget or pool.
 Status Decoding::replace(const SlotRange& slots, size_t slot, const Status& why, bool& replaced) {
   PlannedStep& step = *slots.step;
+  if (step.is_dropped()) return why;  // nobody will see it
   HEADRACE_TRY(bad_.note(step.tasks()[slot], step.epoch(), why));
   Task substitute;
   if (!planner_.substitute(step.planned(slot), slots.attempt + 1, substitute))

@@ -38,13 +38,14 @@ class Decoding {
   void run() HEADRACE_EXCLUDES(mu_);  // a compute thread's life
   void start() HEADRACE_EXCLUDES(mu_);
   void stop() HEADRACE_EXCLUDES(mu_);   // gives up what waits
+  void drop() HEADRACE_EXCLUDES(mu_);   // gives up what waits of steps that were dropped
   void close() HEADRACE_EXCLUDES(mu_);  // run() returns
 
  private:
   struct Job {
+    WorkCount::Token token;  // ends last: then the rest is given back
     ChunkPointer chunk;
     UnitPointer unit;
-    WorkCount::Token token;
     explicit operator bool() const { return chunk || unit; }
   };
   Job next_job() HEADRACE_REQUIRES(mu_);

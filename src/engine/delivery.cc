@@ -41,6 +41,24 @@ void Delivery::add(const StepPointer& step) {
   tail_.fetch_add(1);
 }
 
+Status Delivery::drop_from(uint64_t number) {
+  std::vector<Entry> gone;  // let go after the lock
+  MutexLock lock(mu_);
+  if (stopping_) return {};
+  if (number < head()) return invalid("the step was delivered already");
+  if (number >= tail()) return {};
+  while (head() + steps_.size() > number) {
+    steps_.back().step->drop();
+    if (steps_.back().is_ready) --ready_;
+    gone.push_back(std::move(steps_.back()));
+    steps_.pop_back();
+  }
+  tail_.store(number);
+  ended_ = false;
+  end_status_ = {};
+  return {};
+}
+
 void Delivery::end(Status why) {
   MutexLock lock(mu_);
   ended_ = true;
@@ -65,6 +83,7 @@ void Delivery::open(PlannedStep& step) {
 }
 
 void Delivery::filled(const StepPointer& step) {
+  if (step->is_dropped()) return;
   const Stopwatch watch;
   {
     const Span span(Stage::kPack, step->number(), step->bytes());
@@ -106,7 +125,7 @@ void Delivery::run_stages(const StepPointer& step, size_t first,
 void Delivery::ready(const StepPointer& step) {
   batch_bytes_.store(step->bytes(), std::memory_order_relaxed);
   MutexLock lock(mu_);
-  if (stopping_) return;
+  if (stopping_ || step->is_dropped()) return;
   const uint64_t place = step->number() - head();
   if (steps_[place].is_ready) return;
   steps_[place].is_ready = true;

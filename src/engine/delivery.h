@@ -38,6 +38,8 @@ class Delivery {
 
   // The next planned step.  Its number is tail().
   void add(const StepPointer& step) HEADRACE_EXCLUDES(mu_);
+  // Drops the steps from that number on; they are planned anew.  Fails when it was delivered.
+  Status drop_from(uint64_t number) HEADRACE_EXCLUDES(mu_);
   // The feed has no further step, or failed.
   void end(Status why) HEADRACE_EXCLUDES(mu_);
 

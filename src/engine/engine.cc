@@ -40,6 +40,9 @@ void Engine::stop() {
 Result<Engine::Next> Engine::next(std::unique_ptr<Batch>& out, int timeout_ms) {
   return core_->next(out, timeout_ms);
 }
+Status Engine::replan(uint64_t from, const std::function<void(Feed&)>& change) {
+  return core_->replan(from, change);
+}
 bool Engine::is_forked() const {
   return core_->is_forked();
 }
@@ -104,9 +107,25 @@ Status Engine::Core::start(std::unique_ptr<Feed> feed) {
     bad_.start();
     reader_.start();
     delivery_.start();
+    first_step_ = delivery_.tail();
     decoding_.start();
     scheduler_.start();
     start_threads();
+    return {};
+  });
+}
+
+// Those who work on a dropped step find out when they pass it on; reads of it that are under way
+// complete, and what several samples share stays in the cache.
+Status Engine::Core::replan(uint64_t from, const std::function<void(Feed&)>& change) {
+  if (is_forked()) return made_before_fork();
+  return scheduler_.while_nobody_plans([&]() -> Status {
+    HEADRACE_TRY(delivery_.drop_from(first_step_ + from));
+    // Before the feed goes on: its next step has the number of one that was dropped.
+    decoding_.drop();
+    scheduler_.drop();
+    planner_.change(change);
+    decoding_.wake();  // there may be room now
     return {};
   });
 }

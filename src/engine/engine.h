@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -108,6 +109,11 @@ class Engine {
   Status start(std::unique_ptr<Feed> feed);
   // Ends the feed: nothing of it is delivered any more.  Reads under way are cancelled.
   void stop();
+  // The feed changes its mind about what it gives from its step `from` on, counted from 0: steps
+  // that were planned and not delivered are dropped from there on, and `change` tells the feed to
+  // go on with that step.  Steps before it are kept, however far they are.  Fails when the step
+  // was delivered; calls nothing when the feed is over.
+  Status replan(uint64_t from, const std::function<void(Feed&)>& change);
   void set_limits(const EngineLimits& limits);
 
   enum class Next : uint8_t { kBatch, kEnd, kTimeout };

@@ -43,6 +43,10 @@ class PlannedStep {
   // Packs the columns.  Called once, by the thread that slots_done() chose.
   void finish() HEADRACE_EXCLUDES(mu_);
 
+  // Planned anew: nothing of it is delivered any more.  Set by Delivery.
+  void drop() { is_dropped_.store(true, std::memory_order_release); }
+  bool is_dropped() const { return is_dropped_.load(std::memory_order_acquire); }
+
   // Chunks of it that were granted and are not decoded yet: counted by ReadScheduler.
   std::atomic<size_t> granted{0};
 
@@ -58,6 +62,7 @@ class PlannedStep {
   std::vector<ColumnBuilder> builders_;
   std::atomic<size_t> remaining_;
   std::atomic<bool> is_open_{false};
+  std::atomic<bool> is_dropped_{false};
   std::unique_ptr<Batch> batch_;
   mutable Mutex mu_;
   Grant memory_ HEADRACE_GUARDED_BY(mu_);

@@ -3,6 +3,7 @@
 // Planner: the feed, one caller at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "base/mutex.h"
@@ -27,6 +28,10 @@ class Planner {
     MutexLock lock(mu_);
     if (!feed_) return false;
     return feed_->next(out);
+  }
+  void change(const std::function<void(Feed&)>& change) HEADRACE_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    if (feed_) change(*feed_);
   }
   bool substitute(const Task& task, uint64_t attempt, Task& out) HEADRACE_EXCLUDES(mu_) {
     MutexLock lock(mu_);

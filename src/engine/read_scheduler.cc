@@ -57,6 +57,40 @@ void ReadScheduler::stop() {
   for (const ChunkPointer& chunk : to_read) recycle(chunk);
 }
 
+Status ReadScheduler::while_nobody_plans(const std::function<Status()>& work) {
+  MutexLock lock(planning_mu_);
+  return work();
+}
+
+void ReadScheduler::drop() {
+  std::vector<ChunkPointer> resolved;  // let go after the lock, not recycled: a range that is under
+                                       // way for a neighbour may still tell them
+  std::vector<ChunkPointer> to_read;
+  {
+    MutexLock lock(mu_);
+    const auto is_dropped = [](const SlotRange& slots) { return slots.step->is_dropped(); };
+    std::erase_if(to_resolve_, is_dropped);
+    for (auto at = resolved_.begin(); at != resolved_.end();) {
+      if (!is_dropped(at->second->slots)) {
+        ++at;
+        continue;
+      }
+      window_.remove(*at->second);
+      resolved_bytes_ -= std::min(resolved_bytes_, at->second->sample_bytes);
+      resolved.push_back(std::move(at->second));
+      at = resolved_.erase(at);
+    }
+    std::erase_if(to_read_, [&](const ChunkPointer& chunk) {
+      const bool gone = is_dropped(chunk->slots);
+      if (gone) to_read.push_back(chunk);
+      return gone;
+    });
+    if (!stopping_) ended_ = false;  // the feed says again when it has no further step
+    wakes_.notify_all();
+  }
+  for (const ChunkPointer& chunk : to_read) recycle(chunk);
+}
+
 void ReadScheduler::close() {
   MutexLock lock(mu_);
   closing_ = true;
@@ -217,7 +251,7 @@ void ReadScheduler::begin_resolve(Job& job) {
 void ReadScheduler::resolved(const ChunkPointer& chunk) {
   {
     MutexLock lock(mu_);
-    if (!stopping_) {
+    if (!stopping_ && !chunk->slots.step->is_dropped()) {
       resolved_.emplace(chunk->slots.order(), chunk);
       resolved_bytes_ += chunk->sample_bytes;
       if (work_.is_far) window_.add(chunk);
@@ -229,7 +263,7 @@ void ReadScheduler::resolved(const ChunkPointer& chunk) {
 
 void ReadScheduler::add_first(SlotRange slots) {
   MutexLock lock(mu_);
-  if (stopping_) return;
+  if (stopping_ || slots.step->is_dropped()) return;
   to_resolve_.push_front(std::move(slots));
   if (waiting_ > 0) wakes_.notify_one();
 }
@@ -238,7 +272,7 @@ bool ReadScheduler::read_late(const ChunkPointer& chunk, std::vector<Buffer>& wa
   if (reader_.read_late(*chunk, warm)) return true;
   {
     MutexLock lock(mu_);
-    if (!stopping_) {
+    if (!stopping_ && !chunk->slots.step->is_dropped()) {
       to_read_.push_back(chunk);
       if (waiting_ > 0) wakes_.notify_one();
       return false;
@@ -268,6 +302,7 @@ void ReadScheduler::recycle(const ChunkPointer& chunk) {
 
 void ReadScheduler::plan() {
   const Stopwatch watch;
+  MutexLock planning(planning_mu_);
   const Status status = guard([this] { return plan_step(); });
   counters_.plan.work(1, 0, watch.ns());
   if (!status.ok()) delivery_.end(status);

@@ -18,10 +18,15 @@
 //      next step is the head.
 // Why no wake-up is lost: next_job() looks under the lock, and whatever changes what it sees takes
 // the lock and notifies afterwards: recycle() (memory came back), add_first() (a substitute),
-// wake() (a batch was taken, a unit was read), plan() (more to resolve, or the end), start().
+// wake() (a batch was taken, a unit was read), plan() (more to resolve, or the end), start(),
+// drop() (there is more to plan).
+//
+// Dropped steps (replan): Delivery marks them first.  Every queue lets go of their chunks under its
+// lock, and takes none of them after that.
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -42,7 +47,11 @@ class ReadScheduler {
 
   void run() HEADRACE_EXCLUDES(mu_);  // an I/O thread's life
   void start() HEADRACE_EXCLUDES(mu_);
-  void stop() HEADRACE_EXCLUDES(mu_);   // gives up what waits
+  void stop() HEADRACE_EXCLUDES(mu_);  // gives up what waits
+  // No step is on its way from the feed to its place in Delivery meanwhile.
+  Status while_nobody_plans(const std::function<Status()>& work) HEADRACE_EXCLUDES(planning_mu_)
+      HEADRACE_EXCLUDES(mu_);
+  void drop() HEADRACE_EXCLUDES(mu_);   // gives up what waits of steps that were dropped
   void close() HEADRACE_EXCLUDES(mu_);  // run() returns
   void wake() HEADRACE_EXCLUDES(mu_);
 
@@ -55,11 +64,11 @@ class ReadScheduler {
 
  private:
   struct Job {
+    WorkCount::Token token;  // ends last: then the rest is given back
     ChunkPointer read, submit, resolve;
     std::vector<RangePointer> ranges;  // to be read with `submit`
     bool plan = false;
     bool by_runs = false;  // of `resolve`
-    WorkCount::Token token;
     explicit operator bool() const { return read || submit || resolve || plan; }
   };
   Job next_job() HEADRACE_REQUIRES(mu_);
@@ -71,8 +80,8 @@ class ReadScheduler {
   void begin_resolve(Job& job) HEADRACE_REQUIRES(mu_);
   void do_job(Job& job) HEADRACE_EXCLUDES(mu_);
   void resolved(const ChunkPointer& chunk) HEADRACE_EXCLUDES(mu_);
-  void plan() HEADRACE_EXCLUDES(mu_);
-  Status plan_step() HEADRACE_EXCLUDES(mu_);
+  void plan() HEADRACE_EXCLUDES(planning_mu_) HEADRACE_EXCLUDES(mu_);
+  Status plan_step() HEADRACE_EXCLUDES(mu_);  // with planning_mu_ held
   size_t slots_per_chunk(const PlannedStep& step) const;
   uint64_t mean_bytes(const Task& task) const;
 
@@ -85,6 +94,7 @@ class ReadScheduler {
   Reader& reader_;
   const uint64_t resolve_ahead_bytes_;  // of far storage
 
+  Mutex planning_mu_;  // from the feed's step to its place in Delivery; before all other locks
   Mutex mu_;
   CondVar wakes_;
   std::deque<SlotRange> to_resolve_ HEADRACE_GUARDED_BY(mu_);

@@ -37,8 +37,14 @@ class PlanFeed final : public Feed {
     return true;
   }
 
+  // Goes on by another plan, from `at` where it was beyond.
+  void change(std::unique_ptr<Plan> plan, PlanPosition at) {
+    plan_ = std::move(plan);
+    if (std::pair(at_.epoch, at_.g) > std::pair(at.epoch, at.g)) at_ = at;
+  }
+
  private:
-  const std::unique_ptr<Plan> plan_;
+  std::unique_ptr<Plan> plan_;
   PlanPosition at_;
   const uint64_t until_;
   std::vector<PlanSlot> slots_;
@@ -206,7 +212,7 @@ Status Loader::begin(PlanPosition from, bool run_on, uint64_t until) {
   until_ = run_on ? until : from.epoch + 1;
   HEADRACE_TRY(engine_->start(std::make_unique<PlanFeed>(std::move(plan), from, until_)));
   running_ = true;
-  ahead_ = from;
+  begun_ = ahead_ = from;
   return {};
 }
 
@@ -235,9 +241,32 @@ Status Loader::load(const PlanState& state) {
   return {};
 }
 
-Status Loader::set_weights(const std::vector<double>& weights, uint64_t draw) {
-  HEADRACE_TRY(plan_->set_weights(weights, draw));
-  return {};
+Status Loader::set_weights(const std::vector<double>& weights, PlanPosition at) {
+  const uint64_t draw = at.epoch * epoch_length() + at.g;
+  if (running_) {
+    // Kept steps may still ask this plan for substitutes: it knows all from the delivered ones on.
+    HEADRACE_ASSIGN(auto plan, Plan::resume(plan_sources_, plan_options_, plan_->state(ahead_)));
+    HEADRACE_TRY(plan->set_weights(weights, draw));
+    HEADRACE_TRY(replan(std::move(plan), draw));
+  }
+  return plan_->set_weights(weights, draw);
+}
+
+// Tells the running feed, from the step on that holds the draw.
+Status Loader::replan(std::unique_ptr<Plan> plan, uint64_t draw) {
+  const uint64_t batch = global_batch();
+  PlanPosition at{draw / epoch_length(), draw % epoch_length()};
+  uint64_t step = 0;
+  if (at.epoch == begun_.epoch) {
+    step = std::min((at.g - std::min(at.g, begun_.g)) / batch, steps_from(begun_.g));
+    at.g = begun_.g + step * batch;
+  } else {
+    const uint64_t into = std::min(at.g / batch, steps_in_epoch());
+    step = steps_from(begun_.g) + (at.epoch - begun_.epoch - 1) * steps_in_epoch() + into;
+    at.g = into * batch;
+  }
+  return engine_->replan(
+      step, [&](Feed& feed) { static_cast<PlanFeed&>(feed).change(std::move(plan), at); });
 }
 
 }  // namespace headrace

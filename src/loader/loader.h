@@ -32,7 +32,7 @@ struct LoaderOptions {
   bool read_runs = false;  // also where the store prefers them
 };
 
-// begin(), next(), load() by one consumer at a time; the rest from any thread.
+// begin(), next(), load() and set_weights() by one consumer at a time; the rest from any thread.
 class Loader {
  public:
   static Result<std::unique_ptr<Loader>> make(std::vector<LoaderSource> sources,
@@ -42,6 +42,7 @@ class Loader {
   uint64_t epoch_length() const { return plan_->epoch_length(); }
   uint64_t steps_in_epoch() const { return plan_->steps_in_epoch(); }
   uint64_t steps_from(uint64_t g) const { return plan_->steps_from(g); }
+  uint64_t global_batch() const { return plan_options_.cut.batch; }
 
   // Starts to deliver from (epoch, g).  `run_on`: prepares the next epoch while the end of
   // this one is consumed, up to (not including) epoch `until`.
@@ -58,7 +59,9 @@ class Loader {
   Status load(const PlanState& state);
   // (epoch, g), or the start of the next epoch when this one has no further step.
   PlanPosition this_or_next_epoch(PlanPosition at) const { return plan_->this_or_next_epoch(at); }
-  Status set_weights(const std::vector<double>& weights, uint64_t draw);
+  // Other weights of a blend from there on; `at.g` may lie beyond the epoch's end.  The running
+  // feed plans steps from there on anew; what it read for steps before is kept.
+  Status set_weights(const std::vector<double>& weights, PlanPosition at);
   std::vector<std::string> differences() const { return plan_->differences(); }
   Hash128 plan_id() const { return plan_->plan_id(); }
   std::string fingerprint() const { return plan_->state({}).fingerprint; }
@@ -78,6 +81,7 @@ class Loader {
   void choose_engine_options(const LoaderOptions& options);
   void choose_policies(const LoaderOptions& options);
   void note_shared_units();
+  Status replan(std::unique_ptr<Plan> plan, uint64_t draw);
 
   std::vector<LoaderSource> sources_;
   std::vector<PlanSource> plan_sources_;
@@ -88,7 +92,8 @@ class Loader {
   EngineOptions engine_options_;
   std::vector<std::string> notes_;
   bool running_ = false;
-  PlanPosition ahead_;  // where the running feed stands, as delivered
+  PlanPosition begun_;  // where the running feed began
+  PlanPosition ahead_;  // where it stands, as delivered
   uint64_t until_ = 0;  // the epoch it ends before
   std::unique_ptr<Engine> engine_;
 };
