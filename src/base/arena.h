@@ -5,6 +5,7 @@
 //
 //   heap     malloc; from 2 MiB on huge pages are asked for
 //   page     data begin at a multiple of 4096, as O_DIRECT wants
+//   slab     blocks of equal size in slabs of huge pages, for very many of some hundred KB
 //   shared   memfd segments: another process maps the descriptor and finds the data at an offset
 //   pinned   locked by functions that the caller gives (those of the GPU's driver)
 //
@@ -71,6 +72,8 @@ class Arena {
 // One for the process.  A buffer without an arena takes its bytes here, by the functions below.
 std::shared_ptr<Arena> heap_arena();
 std::shared_ptr<Arena> page_arena();
+// One a call.  Empty slabs go back to the machine, but for one of each size.
+std::shared_ptr<Arena> slab_arena();
 
 // Allocations share segments of so many bytes; a larger one gets a segment to itself.  A forked
 // child reads and writes what it inherited, allocates from segments of its own, and cannot free

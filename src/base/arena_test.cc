@@ -52,6 +52,7 @@ std::vector<NamedArena> all_arenas(PinBook& pins) {
   return {{"none", nullptr},
           {"heap", heap_arena()},
           {"page", page_arena()},
+          {"slab", slab_arena()},
           {"shared", shared_arena(1 << 20).value()},
           {"pinned", pinned_arena(pins.functions())}};
 }
@@ -192,6 +193,27 @@ TEST(ArenaTest, SegmentsOfNoSizeAreRefused) {
   EXPECT_EQ(shared_arena(0).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(shared_arena(UINT64_MAX).status().code(), Code::kInvalidArgument);
   EXPECT_FALSE(shared_arena(uint64_t{1} << 60).ok()) << "no machine has so much";
+}
+
+TEST(SlabArenaTest, BlocksOfManySizesDoNotOverlapAndComeBack) {
+  const auto arena = slab_arena();
+  std::map<std::byte*, MemoryBlock> taken;
+  for (int round = 0; round < 3; ++round) {
+    for (size_t k = 0; k < 400; ++k) {
+      const size_t bytes = 1 + k * 7919 % (size_t{3} << 19);  // some are the heap's
+      const MemoryBlock block = arena->allocate(bytes, kAlignment);
+      ASSERT_GE(block.bytes, bytes);
+      std::memset(block.data, static_cast<int>(k), bytes);
+      ASSERT_TRUE(taken.emplace(block.data, block).second);
+    }
+    const std::byte* end = nullptr;
+    for (const auto& [at, block] : taken) {
+      ASSERT_LE(end, at);
+      end = at + block.bytes;
+    }
+    for (const auto& [at, block] : taken) arena->release(block);
+    taken.clear();
+  }
 }
 
 TEST(SharedArenaTest, WhatWasFreedIsUsedAgainInWhole) {

@@ -5,8 +5,10 @@
 
 namespace headrace {
 
-Memory::Memory(uint64_t budget_bytes, size_t sources)
-    : budget_(budget_bytes), pool_(BufferPool::make(budget_bytes / 2)), units_(&budget_, pool_) {
+Memory::Memory(uint64_t budget_bytes, size_t sources, bool is_far)
+    : budget_(budget_bytes),
+      pool_(BufferPool::make(budget_bytes / 2, is_far ? slab_arena() : nullptr)),
+      units_(&budget_, pool_) {
   for (size_t k = 0; k < sources; ++k) stored_.push_back(std::make_unique<Budget>(~uint64_t{0}));
 }
 

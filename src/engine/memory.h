@@ -21,7 +21,8 @@ namespace headrace {
 // Thread-safe.
 class Memory {
  public:
-  Memory(uint64_t budget_bytes, size_t sources);
+  // Of far storage very many buffers are in use at a time.
+  Memory(uint64_t budget_bytes, size_t sources, bool is_far);
 
   // Whether so many more bytes fit, once idle memory and idle units are given up for them.
   bool make_room(uint64_t bytes);
