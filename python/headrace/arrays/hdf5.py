@@ -162,23 +162,23 @@ class _File:
 
     def _dims(self, dataset: Any, name: str) -> tuple[str, ...]:
         """By the scales that are attached, each looked up once: libhdf5 finds the name of one by searching the file."""
-        h5py, out = self.h5py, []
-        is_scale = h5py.h5ds.is_scale(dataset.id)
-        for i in range(dataset.ndim):
-            dim = ""
-            if not is_scale and h5py.h5ds.get_num_scales(dataset.id, i):
-                scale = dataset.dims[i][0]
-                place = h5py.h5o.get_info(scale.id).addr
-                if place not in self.scales:
-                    self.scales[place] = _short(scale.name or "")
-                dim = self.scales[place]
-            dim = (
-                dim
-                or (name if is_scale and dataset.ndim == 1 else "")
-                or h5py.h5ds.get_label(dataset.id, i).decode(errors="replace")
-            )
-            out.append(dim or f"axis{i}")
+        h5ds, identifier, out = self.h5py.h5ds, dataset.id, []
+        is_scale = h5ds.is_scale(identifier)
+        for i in range(identifier.rank):
+            dim = None
+            if is_scale:
+                dim = name if identifier.rank == 1 else ""
+            elif self.h5py.h5a.exists(identifier, b"DIMENSION_LIST"):
+                dim = h5ds.iterate(identifier, i, self._scale_name)
+            out.append(dim or h5ds.get_label(identifier, i).decode(errors="replace") or f"axis{i}")
         return tuple(out)
+
+    def _scale_name(self, scale: Any) -> str:
+        place = self.h5py.h5o.get_info(scale).addr
+        if place not in self.scales:
+            found = self.h5py.h5i.get_name(scale)
+            self.scales[place] = _short(found.decode("utf-8", "surrogateescape")) if found else ""
+        return self.scales[place]
 
     def _named(self, like: Stored, column: Column) -> Stored:
         name = f"{like.name}.{column.name}" if column.name else like.name
