@@ -187,6 +187,17 @@ def test_what_a_format_cannot_hold_is_found_before_anything_is_written(tmp_path:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("to", ["tar", "lmdb"])
+def test_a_key_twice_in_a_shard_is_found_before_anything_is_written(tmp_path: pathlib.Path, to: str) -> None:
+    root = dogs_and_cats(tmp_path / "d")
+    twice = hr.open(root).repeat(2)
+    with pytest.raises(hr.Unsupported, match=r"samples 0 and 40 have the key 'cat/cat.0'.*a key once"):
+        hr.pack(twice, tmp_path / "out", to=to, shards=1, keep_order=True)
+    assert list((tmp_path / "out").glob("*")) == []
+    result = hr.pack(twice, tmp_path / "out", to=to, shards=2, keep_order=True)  # a key in each
+    assert result["samples"] == 80
+
+
 # -- the command line -------------------------------------------------------------------------------
 
 

@@ -204,7 +204,7 @@ def test_packing_leaves_no_descriptor_open(data: Data, tmp_path: pathlib.Path) -
 
 @pytest.mark.parametrize(
     "options",
-    [{"shards": -1}, {"shards": 1.5}, {"shards": 10**7}, {"to": "zip"}, {"shard_size": "big"}, {"for_ranks": 0}, {"threads": -1}],
+    [{"shards": -1}, {"shards": 1.5}, {"shards": 10**7}, {"to": "rar"}, {"shard_size": "big"}, {"for_ranks": 0}, {"threads": -1}],
     ids=str,
 )
 def test_options_that_make_no_sense_are_refused(data: Data, tmp_path: pathlib.Path, options: dict[str, Any]) -> None:

@@ -30,6 +30,9 @@ def resolved(urls: Sequence[str]) -> list[str]:
     """URLs with a repository of Hugging Face's hub replaced by its files of the split that is named."""
     out: list[str] = []
     for url in urls:
+        if "://" in url and not url.startswith("file://"):
+            out.append(url)
+            continue
         path, part = split_part(url)
         out += (os.path.isdir(path) and _hub_files(path, part)) or [url]
     return out
@@ -39,6 +42,8 @@ def recognise(urls: Sequence[str], root: str | None) -> _core.Source | None:
     """The data set, where it is one of these layouts; else None, and the formats are asked."""
     from . import detection, tensors
 
+    if any("://" in url and not url.startswith("file://") for url in urls):
+        return None  # these layouts are looked for in local folders alone
     if len(urls) == 1:
         path, part = split_part(urls[0])
         if os.path.isdir(path):

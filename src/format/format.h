@@ -77,6 +77,7 @@ struct Format {
   bool takes_folders = false;  // a shard may be a folder
   bool takes_parts = false;    // `path#part` means something
   bool holds_gaps = true;      // written, a sample may lack a field that others have
+  bool unique_keys = false;    // written, a shard holds no two samples of one key
   bool sorts_keys = false;     // samples come to its writer in the order of their keys
   bool rewrites = false;       // its writer goes back in its file: no object store can take that
   bool needs_python = false;   // works only where the Python module brought a library

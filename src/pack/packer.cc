@@ -19,6 +19,7 @@ namespace {
 
 // Part of the plan: raised when the same call would give other bytes.
 constexpr uint64_t kPackVersion = 1;
+constexpr uint64_t kKeysTogether = 65536;
 constexpr uint64_t kProgressEvery = 64;                // samples
 constexpr uint64_t kReadTogether = uint64_t{4} << 20;  // bytes that one job reads, about
 
@@ -92,7 +93,44 @@ std::string Packer::shard_name(uint64_t shard) const {
   return fmt::format("shard-{:06}{}", shard, format_.suffixes[0]);
 }
 
+Status Packer::check_keys() {
+  if (!format_.unique_keys) return {};
+  std::vector<std::pair<uint64_t, uint64_t>> seen;  // hash of the key, sample
+  std::vector<std::string> keys;
+  for (uint64_t begin = 0; begin < source_.size(); begin += kKeysTogether) {
+    HEADRACE_TRY(check_cancel());
+    keys.clear();
+    HEADRACE_TRY(source_.keys(begin, std::min(begin + kKeysTogether, source_.size()), keys));
+    for (size_t i = 0; i < keys.size(); ++i)
+      seen.emplace_back(Hasher().add(keys[i]).finish().high, begin + i);
+  }
+  std::sort(seen.begin(), seen.end());
+  std::unordered_map<uint64_t, uint64_t> twice;  // samples whose key is another one's, and its hash
+  for (size_t i = 1; i < seen.size(); ++i) {
+    if (seen[i].first != seen[i - 1].first) continue;
+    twice[seen[i].second] = seen[i].first;
+    twice[seen[i - 1].second] = seen[i - 1].first;
+  }
+  if (twice.empty()) return {};
+  for (uint64_t shard = 0; shard < layout_.shards; ++shard) {
+    std::unordered_map<uint64_t, uint64_t> here;  // hash, sample
+    for (uint64_t p = layout_.begin(shard); p < layout_.begin(shard + 1); ++p) {
+      const auto found = twice.find(sample_at(p));
+      if (found == twice.end()) continue;
+      const auto [other, is_new] = here.try_emplace(found->second, found->first);
+      if (!is_new && source_.key(other->second) == source_.key(found->first))
+        return unsupported(fmt::format(
+            "samples {} and {} have the key '{}', and a shard of format {} holds a key once; pack "
+            "to arrow or parquet, or more shards",
+            std::min(other->second, found->first), std::max(other->second, found->first),
+            source_.key(found->first), format_.name));
+    }
+  }
+  return {};
+}
+
 Result<PackResult> Packer::run() {
+  HEADRACE_TRY(check_keys());
   HEADRACE_ASSIGN(Journal journal, Journal::open(folder_, plan(), head()));
   PackResult result{.samples = layout_.samples, .shards = layout_.shards};
   HEADRACE_TRY(take_over(journal, result));

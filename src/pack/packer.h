@@ -59,6 +59,8 @@ class Packer {
   std::unique_ptr<Wave> next_wave(uint64_t begin) const;
   std::vector<Wish> wishes_of(const Wave& wave);
   // The sample of the source at a place of the layout.
+  // Whether some shard would get two samples of one key, where its format cannot hold them.
+  Status check_keys();
   uint64_t sample_at(uint64_t p) { return layout_.keep_order ? p : order_.at(p); }
   void sort_job(Job& job);
   size_t job_of(uint64_t place) const;

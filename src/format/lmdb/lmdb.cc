@@ -248,6 +248,7 @@ extern constinit const Format lmdb_format{
         "tar, other entries are `data`; path#name is a sub-database or the keys that begin so",
     .suffixes = kSuffixes,
     .takes_parts = true,
+    .unique_keys = true,
     .sorts_keys = true,
     .rewrites = true,
     .guards_lengths = false,

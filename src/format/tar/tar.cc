@@ -191,6 +191,7 @@ extern constinit const Format tar_format{
     .name = "tar",
     .doc = "WebDataset shards: members with equal key form a sample, the extension is the field",
     .suffixes = kSuffixes,
+    .unique_keys = true,
     .sniff = sniff,
     .index = index,
     .create = create,
