@@ -10,6 +10,7 @@ import subprocess
 from typing import Any
 
 import headrace as hr
+import numpy as np
 import pytest
 from headrace.photos import make_photo
 
@@ -24,7 +25,7 @@ def call(*command: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def programs(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """examples/cpp, built against an installed copy."""
     if not (ROOT / "build/release/libheadrace.so").exists():
         pytest.skip("./dev setup builds the C++ library")
@@ -32,7 +33,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     call("cmake", "--install", ROOT / "build/release", "--component", "cpp", "--prefix", folder / "prefix")
     call("cmake", "-S", ROOT / "examples/cpp", "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder / 'prefix'}", "-G", "Ninja")
     call("cmake", "--build", folder / "build")
-    return folder / "build/ranks"
+    return folder / "build"
+
+
+@pytest.fixture(scope="module")
+def program(programs: pathlib.Path) -> pathlib.Path:
+    return programs / "ranks"
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +54,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (1, 4), (4, 1)])
 def test_ranks_of_the_example_see_every_sample_once(program: pathlib.Path, shards: pathlib.Path, before: int, after: int) -> None:
     out = call(program, shards, before, after)
-    assert "101 samples; fields: jpg (jpeg) cls (int)" in out
+    fields = " ".join(f"{name} ({kind})" for name, kind in hr.open(shards).schema)
+    assert f"101 samples; fields: {fields}\n" in out and "jpg (jpeg)" in fields
     assert out.rstrip().endswith(f"{after} ranks took the rest: 101 samples, 0 of them not exactly once")
 
 
@@ -68,6 +75,51 @@ def test_python_goes_on_where_cpp_stopped(program: pathlib.Path, shards: pathlib
         loader.load_state_dict(state)
         rest = [int(i) for batch in loader.epoch(0) for i in batch.indices]
     assert len(set(rest)) == len(rest) == 101 - taken
+
+
+def fnv(values: np.ndarray) -> str:
+    """FNV-1a of the bytes, as examples/cpp/blend.cc prints it."""
+    out = 14695981039346656037
+    for byte in np.ascontiguousarray(values).tobytes():
+        out = (out ^ byte) * 1099511628211 % 2**64
+    return f"{out:016x}"
+
+
+def cropped(picture: Any) -> Any:
+    return picture.random_resized_crop(32).random_flip()
+
+
+def test_blends_joints_and_changed_weights_are_those_of_python(programs: pathlib.Path, shards: pathlib.Path) -> None:
+    """Orders, draws, pixels and the state at the end, through the example of a blend."""
+    out = call(programs / "blend", shards, shards)
+    fields = {
+        **hr.joint(image=cropped(hr.image("jpg")), mask=cropped(hr.mask("jpg", mode="L"))),
+        "label": hr.scalar("cls"),
+    }
+    lines = []
+    blend = hr.blend({"a": (shards, 3.0), "b": (shards, 1.0)}, epoch_samples=60)
+    with hr.Loader(blend, 10, fields, seed=7, tail="keep", output="numpy", threads=2) as loader:
+        for epoch, batches in loader.epochs(2):
+            for step, batch in enumerate(batches):
+                drawn = " ".join(f"{s}/{i}" for s, i in zip(batch.sources, batch.indices))
+                lines.append(f"epoch {epoch}: image {fnv(batch['image'])}, mask {fnv(batch['mask'])}: {drawn}")
+                if epoch == 0 and step == 1:
+                    loader.set_weights({"a": 1, "b": 1}, at_step=4)
+        state = loader.state_dict()
+    assert [line for line in out.splitlines() if line.startswith("epoch")] == lines and len(lines) == 12
+    assert json.loads(re.search(r"state: (\{.*\})", out)[1]) == state  # type: ignore[index]
+    first = re.search(r"the first sample is (\S+)", out)[1]  # type: ignore[index]
+    assert lines[0].split(": ")[-1].split()[0] == first
+    assert "120 samples decoded by 2 threads" in out and "0 replaced" in out
+
+
+def test_mixed_batches_are_those_of_python(programs: pathlib.Path, shards: pathlib.Path) -> None:
+    out = call(programs / "blend", shards, shards)
+    fields = {"image": cropped(hr.image("jpg")).cast("f32"), "label": hr.scalar("cls")}
+    mix = [hr.mixup(classes=3), hr.cutmix(classes=3)]
+    with hr.Loader(shards, 10, fields, seed=7, output="numpy", mix=mix) as loader:
+        batch = next(iter(loader))
+    assert f"mixed: image {fnv(batch['image'])}, label {fnv(batch['label'])}, f32[10, 3]" in out
 
 
 def test_errors_of_the_example_name_the_remedy(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
