@@ -45,7 +45,7 @@ ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_a
       std::clamp(most_ahead_bytes / parallel, least, std::max(least, uint64_t{16} << 20));
   policy.gap_bytes = std::min(policy.most_bytes / 4, uint64_t{64} << 10);
   const uint64_t each = latency + std::max(read_bytes, uint64_t{64} << 10);
-  policy.first_bytes = std::min(parallel * each, most_ahead_bytes / 2);
+  policy.first_bytes = std::min(parallel * each, most_ahead_bytes / 4 * 3);
   return policy;
 }
 
