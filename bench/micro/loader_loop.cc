@@ -4,7 +4,7 @@
 // to a consumer that does nothing.  Beside jpeg_loop it shows what the loader costs, and how both
 // grow with threads.
 //
-//   loader_loop SHARDS… [threads=1,2] [seconds=3] [mode=f32,u8] [batch=64]
+//   loader_loop SHARDS… [threads=1,2] [seconds=3] [mode=f32,u8] [batch=64] [trace=off]
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -13,6 +13,7 @@
 #include "arguments.h"
 #include "loader/loader.h"
 #include "open/open.h"
+#include "trace/spans.h"
 
 namespace headrace {
 namespace {
@@ -52,8 +53,10 @@ Result<double> measure(const std::shared_ptr<const Source>& source, const std::s
 }
 
 int main_of(int argc, char** argv) {
-  Options options{{"threads", "1,2"}, {"seconds", "3"}, {"mode", "f32,u8"}, {"batch", "64"}};
+  Options options{
+      {"threads", "1,2"}, {"seconds", "3"}, {"mode", "f32,u8"}, {"batch", "64"}, {"trace", "off"}};
   const std::vector<std::string> urls = read_arguments(argc, argv, options);
+  set_tracing(options["trace"] == "on");
   const auto opened = open_source(urls);
   if (!opened.ok()) {
     std::fprintf(stderr,
