@@ -6,7 +6,10 @@ from __future__ import annotations
 import gzip
 import os
 import pathlib
+import pickle
+import shutil
 import struct
+import subprocess
 import zipfile
 
 import headrace as hr
@@ -211,3 +214,18 @@ def test_a_tar_that_is_packed_as_a_whole_names_the_remedy(tmp_path: pathlib.Path
         path.write_bytes({"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[kind](plain))
     with pytest.raises(hr.Unsupported, match=f"compressed as a whole with {command}.*{command} -d"):
         hr.open(path)
+
+
+@pytest.mark.skipif(shutil.which("tar") is None, reason="tar is not installed")
+def test_a_tar_with_a_volume_label(tmp_path: pathlib.Path) -> None:
+    put(tmp_path / "a.txt", b"text")
+    subprocess.run(["tar", "-C", str(tmp_path), "-V", "label", "-cf", str(tmp_path / "x.tar"), "a.txt"], check=True)
+    ds = hr.open(tmp_path / "x.tar")
+    assert keys(ds) == ["a"] and ds[0]["txt"] == "text" and ds.notices == []
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_a_pickled_array_by_itself(tmp_path: pathlib.Path, protocol: int) -> None:
+    array = np.arange(12, dtype=np.float32).reshape(4, 3)
+    ds = hr.open(put(tmp_path / "a.pkl", pickle.dumps(array, protocol)))
+    assert np.array_equal(np.stack(list(ds["data"])), array)

@@ -202,7 +202,7 @@ TEST_F(PackTest, writes_only_the_fields_asked_for) {
 
 TEST_F(PackTest, keys_that_a_tar_cannot_hold_twice_are_refused) {
   const auto twice = make_view(source_, {5, 5}).value();
-  EXPECT_TRUE(says(pack(*twice, f_ / "out", {.shards = 1}).status(), "two samples of one tar"));
+  EXPECT_TRUE(says(pack(*twice, f_ / "out", {.shards = 1}).status(), "holds a key once"));
 }
 
 TEST_F(PackTest, formats_that_cannot_be_written_are_refused) {

@@ -55,6 +55,16 @@ std::optional<Kind> kind_of_scalar(const PickleNode& node) {
 
 }  // namespace
 
+void name_bare_array(Pickle& pickle) {
+  if (pickle.nodes[pickle.root].type != Type::kArray) return;
+  const auto key = static_cast<uint32_t>(pickle.nodes.size());
+  pickle.nodes.push_back({.type = Type::kText, .text = "data"});
+  pickle.nodes.push_back(
+      {.type = Type::kDict, .items = static_cast<uint32_t>(pickle.items.size())});
+  pickle.items.push_back({key, pickle.root});
+  pickle.root = key + 1;
+}
+
 bool is_pickle_data(const Pickle& pickle) {
   const PickleNode& root = pickle.nodes[pickle.root];
   if (root.type != Type::kDict) return false;

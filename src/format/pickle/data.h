@@ -21,6 +21,9 @@ struct PickleShapes {
   bool changed = false;
 };
 
+// An array by itself is the field `data`.
+void name_bare_array(Pickle& pickle);
+
 // Is it data, and not a list of files with their labels?
 bool is_pickle_data(const Pickle& pickle);
 

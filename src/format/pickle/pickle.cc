@@ -5,6 +5,7 @@
 //   file        rows where all arrays and lists are equally long, more than one; else one sample
 //   folder      one sample a file
 //   …#rows #whole    says which is meant
+//   an array by itself is the field `data`
 //
 // Rows have the keys of the list `__key__`, as pack writes it; else numbers.
 //
@@ -77,7 +78,8 @@ class PickleIndexer {
 
   Status add_path(const std::string& path, uint32_t file, const std::string& name) {
     HEADRACE_ASSIGN(const Buffer bytes, shard_.store.read_all(path));
-    HEADRACE_ASSIGN(const Pickle pickle, unpickle(bytes.bytes(), PickleWants::kArrays));
+    HEADRACE_ASSIGN(Pickle pickle, unpickle(bytes.bytes(), PickleWants::kArrays));
+    name_bare_array(pickle);
     return add(pickle, bytes.bytes(), file, name);
   }
 
@@ -130,8 +132,9 @@ Result<PartPointer> index_data(const ShardInput& shard, Reading reading, const F
 
 Result<PartPointer> index_file(const ShardInput& shard, Reading reading) {
   HEADRACE_ASSIGN(const Buffer bytes, shard.store.read_all(shard.info.path));
-  const Result<Pickle> pickle = unpickle(bytes.bytes(), PickleWants::kArrays);
+  Result<Pickle> pickle = unpickle(bytes.bytes(), PickleWants::kArrays);
   if (!pickle.ok()) return pickle.status().in_file(shard.info.path);
+  name_bare_array(pickle.value());
   // As a list of files it is read once more, and its problems are told by that reader.
   if (reading == Reading::kAuto && !is_pickle_data(pickle.value())) return index_list(shard);
   const std::string_view name =

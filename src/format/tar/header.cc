@@ -102,8 +102,11 @@ bool has_tar_checksum(Bytes block) {
 Status parse_tar_header(Bytes block, TarHeader& out) {
   if (!has_tar_checksum(block)) return corrupt("damaged header: its checksum is wrong");
   out.type = static_cast<char>(block[kTypeAt]);
-  if (!parse_size(block.subspan(kSizeAt, kSizeBytes), out.size))
-    return corrupt("damaged header: no size");
+  // GNU tar's volume label may come without a size: it has no data.
+  const Bytes size = block.subspan(kSizeAt, kSizeBytes);
+  const bool is_label = out.type == 'V' && is_zero(size);
+  out.size = 0;
+  if (!is_label && !parse_size(size, out.size)) return corrupt("damaged header: no size");
   out.name.clear();
   // Only POSIX has a prefix; GNU's "ustar  \0" keeps times there.
   if (as_text(block.subspan(kMagicAt, 6)) == std::string_view("ustar\0", 6)) {

@@ -97,7 +97,7 @@ class TarIndexer {
     if (is_file)
       HEADRACE_TRY(
           members_.add(header_.name, at, {.offset = at + kTarBlock, .stored = header_.size}));
-    else if (type != '5' && !header_.name.ends_with('/'))
+    else if (type != '5' && type != 'V' && !header_.name.ends_with('/'))
       members_.skip(header_.name);
     at = next;
     return {};
