@@ -2,6 +2,7 @@
 """headrace's engine.  Private: use the headrace package."""
 
 from collections.abc import Sequence
+import enum
 import types
 from typing import Annotated
 
@@ -127,6 +128,39 @@ def image_codecs() -> list: ...
 
 def image_size(arg: bytes, /) -> tuple: ...
 
+class Shuffle(enum.Enum):
+    AUTO = 0
+
+    NONE = 1
+
+    GLOBAL = 2
+
+    POOL = 3
+
+class Tail(enum.Enum):
+    DROP = 0
+
+    PAD = 1
+
+    KEEP = 2
+
+class MixOptions:
+    def __init__(self, *, kinds: Sequence[tuple[str, float, float]], image: str, label: str, classes: int, channels_last: bool) -> None:
+        """kinds: ("mixup" or "cutmix", alpha, p)"""
+
+class PlanOptions:
+    def __init__(self, *, seed: int, shuffle: Shuffle, window: int | None, reassign_every: int, global_batch: int, rank: int, world: int, tail: Tail, weights: Sequence[float], epoch_draws: int) -> None:
+        """window: bytes; None: chosen"""
+
+    @property
+    def global_batch(self) -> int: ...
+
+class LoaderOptions:
+    def __init__(self, *, plan: PlanOptions, threads: int, memory_budget: int, local_ranks: int, most_replaced: int | None, mix: MixOptions | None, read_runs: bool) -> None:
+        """
+        threads, memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise
+        """
+
 class RawBatch:
     @property
     def size(self) -> int: ...
@@ -151,7 +185,7 @@ class RawBatch:
 
 class Loader:
     @staticmethod
-    def make(arg0: Sequence[tuple[str, Source]], arg1: object, arg2: dict, /) -> Loader: ...
+    def make(sources: Sequence[tuple[str, Source]], fields: object, options: LoaderOptions) -> Loader: ...
 
     @property
     def epoch_length(self) -> int: ...

@@ -77,24 +77,30 @@ def _state_text(state: Any) -> str:
         raise UsageError(f"the state holds what headrace does not write: {e}") from None
 
 
-def _shuffle(value: Any) -> str:
+def _shuffle(value: Any) -> _core.Shuffle:
     if value is True:
-        return "auto"
+        return _core.Shuffle.AUTO
     if value is False or value is None:
-        return "none"
-    if value in ("global", "pool"):
-        return str(value)
+        return _core.Shuffle.NONE
+    if value == "global":
+        return _core.Shuffle.GLOBAL
+    if value == "pool":
+        return _core.Shuffle.POOL
     raise UsageError(f'shuffle is True, False, "global" or "pool", not {value!r}')
 
 
-def _bad_samples(value: Any) -> tuple[bool, int]:
+_TAILS = {"drop": _core.Tail.DROP, "pad": _core.Tail.PAD, "keep": _core.Tail.KEEP}
+
+
+def _most_replaced(value: Any) -> int | None:
+    """Bad samples that may be replaced in an epoch; None: they raise."""
     if value == "raise":
-        return False, 0
+        return None
     if value == "replace":
-        return True, 1000
+        return 1000
     if isinstance(value, str):
         raise UsageError(f'bad_samples is "raise", "replace" (at most 1000 an epoch) or the most to replace, not {value!r}')
-    return True, checks.whole(value, "bad_samples")
+    return checks.whole(value, "bad_samples")
 
 
 def _as_they_are(fields: Any, source: Dataset) -> bool:
@@ -151,40 +157,42 @@ class Loader:
             self._need_torch(device)
         elif device != "cpu":
             raise UsageError(f'device={device!r} goes with output="torch"')
-        if tail is not None:
-            checks.one_of(tail, "tail", ("drop", "pad", "keep"))
         mode = _shuffle(shuffle)
+        if tail is None:
+            tail = "keep" if mode == _core.Shuffle.NONE else "drop"
+        checks.one_of(tail, "tail", tuple(_TAILS))
         self.ranks = ranks.find(rank, world_size)
         if self.ranks.world > 1 and self.ranks.rank == 0 and self.ranks.source != "the arguments":
             tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", logging.INFO)
-        replace, budget = _bad_samples(bad_samples)
-        self._replaces = replace
+        most_replaced = _most_replaced(bad_samples)
+        self._replaces = most_replaced is not None
         sources, weights, draws, fields = self._sources(source, fields, index, root)
         self._names = [name for name, _ in sources]
         specs = field_specs(fields, sources[0][1])
         finish = finishes(fields, sources[0][1], specs)
         self._json = [name for name, how in finish if how == "json"]
-        options: dict[str, Any] = {
-            "seed": checks.whole(seed, "seed", 0, (1 << 64) - 1),
-            "shuffle": mode,
-            "window": checks.byte_count(window, "window") or None,
-            "reassign_every": checks.whole(reassign_every, "reassign_every", 1),
-            "global_batch": self._global_batch(batch_size, global_batch_size),
-            "rank": self.ranks.rank,
-            "world": self.ranks.world,
-            "tail": tail or ("keep" if mode == "none" else "drop"),
-            "weights": weights,
-            "epoch_draws": draws,
-            "threads": 0 if threads == "auto" else checks.whole(threads, 'threads ("auto" or a number)', 1, 4096),
-            "memory_budget": checks.byte_count(memory_budget, "memory_budget"),
+        plan = _core.PlanOptions(
+            seed=checks.whole(seed, "seed", 0, (1 << 64) - 1),
+            shuffle=mode,
+            window=checks.byte_count(window, "window") or None,
+            reassign_every=checks.whole(reassign_every, "reassign_every", 1),
+            global_batch=self._global_batch(batch_size, global_batch_size),
+            rank=self.ranks.rank,
+            world=self.ranks.world,
+            tail=_TAILS[tail],
+            weights=weights,
+            epoch_draws=draws,
+        )
+        options = _core.LoaderOptions(
+            plan=plan,
+            threads=0 if threads == "auto" else checks.whole(threads, 'threads ("auto" or a number)', 1, 4096),
+            memory_budget=checks.byte_count(memory_budget, "memory_budget"),
             # A scheduler that bound the ranks to their cores has divided them already.
-            "local_ranks": self.ranks.local if _core.affinity_cpus() == _core.machine_cpus() else 1,
-            "replace": replace,
-            "bad_budget": budget,
-            "read_runs": _read_runs,
-        }
-        if mix is not None:
-            options["mix"] = mix_options(mix, fields)
+            local_ranks=self.ranks.local if _core.affinity_cpus() == _core.machine_cpus() else 1,
+            most_replaced=most_replaced,
+            mix=None if mix is None else mix_options(mix, fields),
+            read_runs=_read_runs,
+        )
         core = _core.Loader.make(sources, specs, options)
         self._running = _Running(core, {s["output"]: s["map"]["cost"] for s in specs if "map" in s})
         core.deliver_as([(name, "text" if how == "json" else how) for name, how in finish], output)
@@ -192,10 +200,9 @@ class Loader:
             tell_once(note)
         self._output, self._device = output, device
         self._batch_maps: tuple[Callable[[Batch], Any], ...] = ()
-        total = options["global_batch"]
-        settings = {"global_batch_size": total, "tail": options["tail"]}
+        settings: dict[str, Any] = {"global_batch_size": plan.global_batch, "tail": tail}
         if batch_size is not None:
-            settings = {"batch_size": total // self.ranks.world, "tail": options["tail"]}
+            settings = {"batch_size": plan.global_batch // self.ranks.world, "tail": tail}
         ranks.compare_plans(core.fingerprint(), core.plan_id(), self.ranks, settings)
         register_pytree(output)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from . import checks
+from . import _core, checks
 from .errors import UsageError
 from .fields import Field
 
@@ -40,7 +39,7 @@ def cutmix(alpha: float = 1.0, *, classes: int, p: float = 1.0, image: str = "im
     return Mix("cutmix", checks.real(alpha, "alpha"), checks.whole(classes, "classes", 1), checks.real(p, "p"), image, label)
 
 
-def mix_options(mix: Mix | Sequence[Mix], fields: Mapping[str, Field] | None) -> dict[str, Any]:
+def mix_options(mix: Mix | Sequence[Mix], fields: Mapping[str, Field] | None) -> _core.MixOptions:
     """As the engine takes them."""
     kinds = [mix] if isinstance(mix, Mix) else list(mix) if isinstance(mix, Sequence) else [mix]
     if not kinds or not all(isinstance(k, Mix) for k in kinds):
@@ -50,10 +49,10 @@ def mix_options(mix: Mix | Sequence[Mix], fields: Mapping[str, Field] | None) ->
         raise UsageError("mix: all entries must name the same classes, image and label")
     picture = (fields or {}).get(first.image)
     order = [step for step in picture.steps if step[0] == "layout"] if picture is not None else []
-    return {
-        "kinds": [(k.name, k.alpha, k.p) for k in kinds],
-        "image": first.image,
-        "label": first.label,
-        "classes": first.classes,
-        "channels_last": bool(order) and order[-1][1].get("order") == "NHWC",
-    }
+    return _core.MixOptions(
+        kinds=[(k.name, k.alpha, k.p) for k in kinds],
+        image=first.image,
+        label=first.label,
+        classes=first.classes,
+        channels_last=bool(order) and order[-1][1].get("order") == "NHWC",
+    )

@@ -250,56 +250,13 @@ nb::list quarantine(const Loader& loader) {
   return out;
 }
 
-Shuffle parse_shuffle(const std::string& name) {
-  if (name == "auto") return Shuffle::kAuto;
-  if (name == "global") return Shuffle::kGlobal;
-  return name == "pool" ? Shuffle::kPool : Shuffle::kNone;
-}
-
-Tail parse_tail(const std::string& name) {
-  if (name == "pad") return Tail::kPad;
-  return name == "keep" ? Tail::kKeep : Tail::kDrop;
-}
-
-MixOptions mix_options(const nb::dict& d) {
-  MixOptions m;
-  for (nb::handle kind : d["kinds"])
-    m.kinds.push_back(
-        {nb::cast<std::string>(kind[0]), nb::cast<double>(kind[1]), nb::cast<double>(kind[2])});
-  m.image = nb::cast<std::string>(d["image"]);
-  m.label = nb::cast<std::string>(d["label"]);
-  m.classes = nb::cast<int64_t>(d["classes"]);
-  m.channels_last = nb::cast<bool>(d["channels_last"]);
-  return m;
-}
-
-// Everything in one dict: headrace/loader.py has checked names and types.
-LoaderOptions loader_options(const nb::dict& d) {
-  LoaderOptions o;
-  o.plan.seed = nb::cast<uint64_t>(d["seed"]);
-  o.plan.shuffle = parse_shuffle(nb::cast<std::string>(d["shuffle"]));
-  o.plan.window_bytes = nb::cast<std::optional<uint64_t>>(d["window"]);
-  o.plan.reassign_every = nb::cast<uint64_t>(d["reassign_every"]);
-  o.plan.cut = {nb::cast<uint64_t>(d["global_batch"]), nb::cast<uint32_t>(d["rank"]),
-                nb::cast<uint32_t>(d["world"]), parse_tail(nb::cast<std::string>(d["tail"]))};
-  o.plan.weights = nb::cast<std::vector<double>>(d["weights"]);
-  o.plan.epoch_draws = nb::cast<uint64_t>(d["epoch_draws"]);
-  o.threads = nb::cast<int>(d["threads"]);
-  o.memory_budget_bytes = nb::cast<uint64_t>(d["memory_budget"]);
-  o.local_ranks = nb::cast<int>(d["local_ranks"]);
-  o.bad_samples = {nb::cast<bool>(d["replace"]), nb::cast<uint64_t>(d["bad_budget"])};
-  o.read_runs = nb::cast<bool>(d["read_runs"]);
-  if (d.contains("mix")) o.mix = mix_options(nb::cast<nb::dict>(d["mix"]));
-  return o;
-}
-
 std::unique_ptr<PyLoader> make_loader(
     const std::vector<std::pair<std::string, SourceHandle*>>& sources, nb::handle fields,
-    const nb::dict& options) {
+    const LoaderOptions& options) {
   std::vector<LoaderSource> list;
   for (const auto& [name, handle] : sources) list.push_back({name, handle->source});
   return std::make_unique<PyLoader>(
-      unwrap(Loader::make(std::move(list), field_requests(fields), loader_options(options))));
+      unwrap(Loader::make(std::move(list), field_requests(fields), options)));
 }
 
 }  // namespace
@@ -330,7 +287,7 @@ void bind_loader(nb::module_& m) {
           "The loader's state after this batch, as JSON.");
 
   nb::class_<PyLoader>(m, "Loader")
-      .def_static("make", &make_loader)
+      .def_static("make", &make_loader, nb::arg("sources"), nb::arg("fields"), nb::arg("options"))
       .def_prop_ro("epoch_length", [](const PyLoader& l) { return l.loader->epoch_length(); })
       .def_prop_ro("steps_in_epoch", [](const PyLoader& l) { return l.loader->steps_in_epoch(); })
       .def("next_epoch", [](const PyLoader& l) { return l.epochs.next(); })

@@ -14,6 +14,7 @@ void bind_dataset(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
 void bind_made(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
+void bind_options(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
 void bind_tools(nanobind::module_& m);
 }  // namespace headrace::py
@@ -29,6 +30,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_array_source(m);
   headrace::py::bind_zarr(m);
   headrace::py::bind_images(m);
+  headrace::py::bind_options(m);
   headrace::py::bind_loader(m);
   headrace::py::bind_parquet(m);
   headrace::py::bind_tools(m);

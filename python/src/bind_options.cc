@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The options of a Loader as Python sees them: every one is named and typed, none has a default
+// here.  headrace/loader.py has those, and checks what users write.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "loader/loader.h"
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+using KindTuple = std::tuple<std::string, double, double>;  // name, alpha, p
+
+void make_mix_options(MixOptions* self, const std::vector<KindTuple>& kinds,
+                      const std::string& image, const std::string& label, int64_t classes,
+                      bool channels_last) {
+  new (self) MixOptions{{}, image, label, classes, channels_last};
+  for (const auto& [name, alpha, p] : kinds) self->kinds.push_back({name, alpha, p});
+}
+
+void make_plan_options(PlanOptions* self, uint64_t seed, Shuffle shuffle,
+                       std::optional<uint64_t> window, uint64_t reassign_every,
+                       uint64_t global_batch, uint32_t rank, uint32_t world, Tail tail,
+                       const std::vector<double>& weights, uint64_t epoch_draws) {
+  new (self)
+      PlanOptions{seed,    shuffle,    window, reassign_every, {global_batch, rank, world, tail},
+                  weights, epoch_draws};
+}
+
+void make_loader_options(LoaderOptions* self, const PlanOptions& plan, int threads,
+                         uint64_t memory_budget, int local_ranks,
+                         std::optional<uint64_t> most_replaced, std::optional<MixOptions> mix,
+                         bool read_runs) {
+  new (self) LoaderOptions();
+  self->plan = plan;
+  self->threads = threads;
+  self->memory_budget_bytes = memory_budget;
+  self->local_ranks = local_ranks;
+  self->bad_samples = {most_replaced.has_value(), most_replaced.value_or(0)};
+  self->mix = std::move(mix);
+  self->read_runs = read_runs;
+}
+
+}  // namespace
+
+void bind_options(nb::module_& m) {
+  nb::enum_<Shuffle>(m, "Shuffle")
+      .value("AUTO", Shuffle::kAuto)
+      .value("NONE", Shuffle::kNone)
+      .value("GLOBAL", Shuffle::kGlobal)
+      .value("POOL", Shuffle::kPool);
+  nb::enum_<Tail>(m, "Tail")
+      .value("DROP", Tail::kDrop)
+      .value("PAD", Tail::kPad)
+      .value("KEEP", Tail::kKeep);
+  nb::class_<MixOptions>(m, "MixOptions")
+      .def("__init__", &make_mix_options, nb::kw_only(), nb::arg("kinds"), nb::arg("image"),
+           nb::arg("label"), nb::arg("classes"), nb::arg("channels_last"),
+           "kinds: (\"mixup\" or \"cutmix\", alpha, p)");
+  nb::class_<PlanOptions>(m, "PlanOptions")
+      .def("__init__", &make_plan_options, nb::kw_only(), nb::arg("seed"), nb::arg("shuffle"),
+           nb::arg("window").none(), nb::arg("reassign_every"), nb::arg("global_batch"),
+           nb::arg("rank"), nb::arg("world"), nb::arg("tail"), nb::arg("weights"),
+           nb::arg("epoch_draws"), "window: bytes; None: chosen")
+      .def_prop_ro("global_batch", [](const PlanOptions& o) { return o.cut.batch; });
+  nb::class_<LoaderOptions>(m, "LoaderOptions")
+      .def("__init__", &make_loader_options, nb::kw_only(), nb::arg("plan"), nb::arg("threads"),
+           nb::arg("memory_budget"), nb::arg("local_ranks"), nb::arg("most_replaced").none(),
+           nb::arg("mix").none(), nb::arg("read_runs"),
+           "threads, memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise");
+}
+
+}  // namespace headrace::py
