@@ -28,7 +28,7 @@ def has_vectors(most: str) -> bool:
     return most == "none" or bool(vector_limit.supported() & vector_limit.TARGETS[most])
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # test_transforms.py on this processor as it is
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("theirs", "ours"),

@@ -10,9 +10,9 @@
 #include "arrays.h"
 #include "base/buffer.h"
 #include "convert.h"
-#include "trace/counters.h"
 #include "errors.h"
 #include "held_object.h"
+#include "trace/counters.h"
 
 namespace nb = nanobind;
 

@@ -172,7 +172,8 @@ bool sniff(Bytes head) {
          (load_le<uint32_t>(head) == kZipLocal || load_le<uint32_t>(head) == kZipEnd);
 }
 
-Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored, Buffer& decoded) {
+Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
+                   Buffer& decoded) {
   if (unit.encoding != kInflate) return corrupt("no such encoding in a zip archive");
   return open_zip_member(stored, unit.decoded_bytes, decoded);
 }
