@@ -168,7 +168,7 @@ class _File:
             dim = None
             if is_scale:
                 dim = name if identifier.rank == 1 else ""
-            elif self.h5py.h5a.exists(identifier, b"DIMENSION_LIST"):
+            elif self.h5py.h5a.exists(identifier, b"DIMENSION_LIST") and h5ds.get_num_scales(identifier, i) > 0:
                 dim = h5ds.iterate(identifier, i, self._scale_name)
             out.append(dim or h5ds.get_label(identifier, i).decode(errors="replace") or f"axis{i}")
         return tuple(out)
