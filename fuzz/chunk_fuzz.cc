@@ -23,11 +23,11 @@ void as_blosc(std::vector<std::byte> frame) {
   const auto parsed = BloscFrame::parse(frame);
   if (!parsed || parsed->bytes() > kMost) return;
   std::vector<std::byte> whole(parsed->bytes());
-  if (!parsed->open(0, whole, Then::kRest).ok()) return;
+  if (!parsed->open(0, whole, NextUse::kRest).ok()) return;
   const uint64_t begin = whole.size() / 3 / 240 * 240;  // of whole elements, mostly
   std::vector<std::byte> part(std::min<size_t>(whole.size() - begin, 4800));
   if (!parsed->holds(begin, part.size())) return;
-  if (!parsed->open(begin, part, Then::kRead).ok()) std::abort();
+  if (!parsed->open(begin, part, NextUse::kRead).ok()) std::abort();
   if (!std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(begin)))
     std::abort();
 }
