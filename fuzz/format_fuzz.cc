@@ -34,8 +34,8 @@ uint64_t sum_values(Gather& gather, size_t fields) {
 void read_sample(const Source& source, uint64_t sample, bool runs) {
   std::vector<uint32_t> fields(std::min<size_t>(source.schema().size(), 64));
   for (uint32_t f = 0; f < fields.size(); ++f) fields[f] = f;
+  UnitCache units;  // outlives the gather's pins
   Gather gather;
-  UnitCache units;
   const SampleAsk ask{.sample = sample, .fields = fields, .want_key = true};
   if (!gather.add(source, ask).ok()) return;
   Request request;
