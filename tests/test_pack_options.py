@@ -243,7 +243,7 @@ def test_too_small_a_disk_is_said_before_any_work(tmp_path: pathlib.Path) -> Non
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
     many = hr.open(tmp_path / "list.csv").repeat(max(2, free // (8 << 20) * 5 // 4))
     with pytest.raises(hr.Error, match=r"out.*MB are to be written, and \d+ MB are free"):
-        hr.pack(many, tmp_path / "out", shards=1)
+        hr.pack(many, tmp_path / "out", shards=1, to="arrow")
     assert not list((tmp_path / "out").glob("shard*"))
 
 
