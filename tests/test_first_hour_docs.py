@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import pathlib
 import re
+import shutil
 
 import headrace as hr
 import pytest
@@ -40,6 +41,8 @@ def test_the_format_that_a_page_says_is_read_opens(page: str, tmp_path: pathlib.
     if path.suffix == ".gz":
         (tmp_path / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
         path = tmp_path / path.stem
+    else:  # no index of ours may stay beside the golden files
+        path = pathlib.Path(shutil.copytree(path, tmp_path / path.name))
     ds = hr.open(path)
     assert ds.format == name and len(ds) > 0 and ds[len(ds) - 1]
     assert next(f for f in hr.formats() if f["name"] == name)["read"]

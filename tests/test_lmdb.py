@@ -178,7 +178,7 @@ def test_keys_that_cannot_be_are_refused_when_packing(tmp_path: pathlib.Path) ->
     with pytest.raises(hr.Unsupported, match="at most 511 bytes"):
         hr.pack(long, tmp_path / "out", to="lmdb")
     twice = [write_tar(tmp_path / f"{i}.tar", [("k.txt", b"1")]) for i in range(2)]
-    with pytest.raises(hr.Unsupported, match=r"two samples of one LMDB file have the entry 'k.txt'"):
+    with pytest.raises(hr.Unsupported, match=r"samples 0 and 1 have the key 'k', and a shard of format lmdb holds a key once"):
         hr.pack(twice, tmp_path / "out2", to="lmdb", shards=1)
 
 

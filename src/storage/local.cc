@@ -267,6 +267,7 @@ extern const StoreKind local_stores = {
     .name = "local",
     .schemes = kSchemes,
     .purpose = "files of this machine, and of what is mounted into it",
+    .is_shared = false,
     .make = [] { return local_store(); },
 };
 

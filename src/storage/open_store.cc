@@ -34,6 +34,7 @@ class OpenStores {
  public:
   // Those of the table live while somebody uses them: nothing stays open for nobody.
   std::shared_ptr<const Store> of_kind(const StoreKind& kind) {
+    if (!kind.is_shared) return kind.make();
     MutexLock lock(mu_);
     std::weak_ptr<const Store>& kept = kinds_[&kind];
     std::shared_ptr<const Store> store = kept.lock();
@@ -91,33 +92,47 @@ std::string without_file(std::string_view url) {
   return std::string(url.starts_with(kPrefix) ? url.substr(kPrefix.size()) : url);
 }
 
-}  // namespace
+// Whose the URL is: a test's own store, or a kind of the table.
+struct Owner {
+  std::shared_ptr<const Store> registered;
+  const StoreKind* kind = nullptr;
+  bool operator==(const Owner&) const = default;
+};
 
-Result<OpenedUrl> open_store(std::string_view url) {
+Result<Owner> owner_of(std::string_view url) {
   const std::string_view scheme = scheme_of(url);
   if (auto store = open_stores().registered(scheme); store != nullptr)
-    return OpenedUrl{std::move(store), std::string(url)};
+    return Owner{.registered = std::move(store)};
   const StoreKind* kind = find_kind(scheme.empty() ? kFile : scheme);
   if (kind == nullptr)
     return unsupported(
         fmt::format("'{}': this build does not read {}://; it reads plain paths and {}", url,
                     scheme, open_stores().known()));
-  return OpenedUrl{open_stores().of_kind(*kind),
+  return Owner{.kind = kind};
+}
+
+}  // namespace
+
+Result<OpenedUrl> open_store(std::string_view url) {
+  HEADRACE_ASSIGN(Owner owner, owner_of(url));
+  if (owner.registered) return OpenedUrl{std::move(owner.registered), std::string(url)};
+  const std::string_view scheme = scheme_of(url);
+  return OpenedUrl{open_stores().of_kind(*owner.kind),
                    scheme.empty() || scheme == kFile ? without_file(url) : std::string(url)};
 }
 
 Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> urls) {
-  std::shared_ptr<const Store> store;
+  if (urls.empty()) return invalid("no data set is named");
+  HEADRACE_ASSIGN(const Owner owner, owner_of(urls.front()));
   for (const std::string& url : urls) {
-    HEADRACE_ASSIGN(OpenedUrl opened, open_store(url));
-    if (store != nullptr && store != opened.store)
+    HEADRACE_ASSIGN(const Owner other, owner_of(url));
+    if (other != owner)
       return invalid(fmt::format(
           "one data set lies in one store, '{}' and '{}' are of two: open each, then mix them",
           urls.front(), url));
-    store = std::move(opened.store);
   }
-  if (store == nullptr) return invalid("no data set is named");
-  return store;
+  HEADRACE_ASSIGN(OpenedUrl opened, open_store(urls.front()));
+  return std::move(opened.store);
 }
 
 Result<std::string> local_path(std::string_view url) {

@@ -23,13 +23,16 @@ struct StoreKind {
   std::string_view name;  // as in stores.inc
   std::span<const std::string_view> schemes;
   std::string_view purpose;  // for the user, in a few words
+  // One for all who open a URL of it: connections are worth sharing.  Descriptors of files are not:
+  // who opens a data set anew must see what lies there now.
+  bool is_shared = true;
   std::shared_ptr<const Store> (*make)();
 };
 
 std::span<const StoreKind* const> all_stores();
 
 struct OpenedUrl {
-  std::shared_ptr<const Store> store;  // one a kind and process while somebody uses it
+  std::shared_ptr<const Store> store;  // of kinds that share: one while somebody uses it
   std::string path;                    // as the store takes it
 };
 
