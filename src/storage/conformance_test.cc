@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "storage/cache/cache.h"
 #include "storage/fault.h"
 #include "storage/held.h"
 #include "storage/local.h"
@@ -73,6 +74,19 @@ Fixture latency(LatencyOptions options) {
   return made;
 }
 
+Fixture cached(Fixture inner, bool full = false) {
+  auto folder = std::make_shared<TestFolder>();
+  inner.store =
+      CacheStore::make(inner.store, {.folder = *folder / "cache", .keep_free = 0}).value();
+  for (const auto& [name, content] : kFiles)
+    if (full) (void)inner.store->read_all(join_path(inner.root, name)).ok();
+  // The last reference to what the store reads goes with it.
+  return {std::shared_ptr<const Store>(
+              inner.store.get(), [folder, data = inner.folder,
+                                  store = inner.store](const Store*) mutable { store = nullptr; }),
+          inner.root, folder};
+}
+
 class PlainWrapper final : public StoreWrapper {
  public:
   using StoreWrapper::StoreWrapper;
@@ -96,6 +110,10 @@ constexpr Row kStores[] = {
     {"shared_bandwidth",
      [] { return latency({.latency = 100us, .total_bytes_per_second = 1 << 20, .threads = 1}); }},
     {"fail_later", fail_later},
+    {"cache", [] { return cached(memory()); }},
+    {"cache_that_is_full", [] { return cached(local(), true); }},
+    {"cache_of_far", [] { return cached(latency({.latency = 200us})); }},
+    {"cache_of_silent", [] { return cached(around<SilentStore>(memory())); }, false},
     {"silent", [] { return around<SilentStore>(memory()); }, false},
 };
 
