@@ -159,7 +159,7 @@ TEST_F(Cache, whatever_byte_of_a_file_is_damaged_or_cut_the_bytes_are_right) {
   read(*open(), 0, 5000, "mem://small");
   const fs::path file = segments().at(0);
   const std::string whole = TestFolder::read(file.string());
-  for (size_t at = 0; at < whole.size(); at += at < 200 || (at > 4090 && at < 4200) ? 1 : 97) {
+  for (size_t at = 0; at < whole.size(); at += at < 70 || (at > 4090 && at < 4170) ? 3 : 511) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
     for (const std::string& written : {damaged, whole.substr(0, at)}) {
