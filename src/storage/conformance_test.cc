@@ -15,6 +15,7 @@
 #include "storage/paths.h"
 #include "storage/test_folder.h"
 #include "storage/test_stores.h"
+#include "storage/versioned.h"
 
 namespace headrace {
 namespace {
@@ -72,6 +73,15 @@ Fixture latency(LatencyOptions options) {
   made.store = std::make_shared<LatencyStore>(made.store, options);
   return made;
 }
+// Of each file the version that it has.
+Fixture versioned() {
+  Fixture made = memory();
+  const auto store = std::make_shared<VersionedStore>(made.store);
+  for (const auto& [name, content] : kFiles)
+    store->expect(made.store->stat(join_path(made.root, name)).value());
+  made.store = store;
+  return made;
+}
 
 class PlainWrapper final : public StoreWrapper {
  public:
@@ -96,6 +106,7 @@ constexpr Row kStores[] = {
     {"shared_bandwidth",
      [] { return latency({.latency = 100us, .total_bytes_per_second = 1 << 20, .threads = 1}); }},
     {"fail_later", fail_later},
+    {"versioned", versioned},
     {"silent", [] { return around<SilentStore>(memory()); }, false},
 };
 
