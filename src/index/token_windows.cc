@@ -212,7 +212,7 @@ class TokenWindowSource final : public Source {
   std::vector<uint64_t> first_window_{0};
   Blocks blocks_;
   Hash128 fingerprint_;
-  const PerProcess<Kept> kept_;
+  const PerProcess<Kept> kept_{[] { return std::make_unique<Kept>(); }};
 };
 
 }  // namespace

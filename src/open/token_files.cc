@@ -161,7 +161,7 @@ Result<std::shared_ptr<const DocumentBegins>> documents_of(const IndexedSource& 
 }
 
 Result<TokenFiles> open_indexed(const std::shared_ptr<const IndexedSource>& base,
-                                std::shared_ptr<const Store> store, std::optional<DType> stored) {
+                                std::optional<DType> stored) {
   const Schema& schema = base->schema();
   const auto tokens = std::find_if(schema.begin(), schema.end(),
                                    [](const Field& f) { return f.kind == Kind::kTokens; });
@@ -172,7 +172,8 @@ Result<TokenFiles> open_indexed(const std::shared_ptr<const IndexedSource>& base
                                dtype_name(*stored), dtype_name(*tokens->dtype)));
   const auto field = static_cast<uint32_t>(tokens - schema.begin());
   const uint64_t width = size_of(*tokens->dtype);
-  TokenFiles out{.dtype = *tokens->dtype, .store = std::move(store)};
+  TokenFiles out{.dtype = *tokens->dtype,
+                 .store = std::shared_ptr<const Store>(base, &base->store())};
   std::vector<size_t> shards;  // of each file: some have no document
   for (size_t i = 0; i < base->shards().size(); ++i) {
     if (base->shards().samples(i) == 0) continue;
@@ -218,7 +219,7 @@ Result<OpenedTokens> open_token_windows(const std::vector<std::string>& urls, ui
     out.format = opened.format;
     out.notices = opened.notices;
     out.shards_built = opened.shards_built;
-    HEADRACE_ASSIGN(files, open_indexed(opened.source, store, stored));
+    HEADRACE_ASSIGN(files, open_indexed(opened.source, stored));
   } else {
     out.format = "tokens";
     HEADRACE_ASSIGN(paths, absolute_paths(std::move(paths)));
