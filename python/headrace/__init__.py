@@ -16,10 +16,11 @@ from .blend import Blend, blend
 from .dataset import Dataset
 from .dataset import open as open
 from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
-from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text, tokens
+from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
 
 __version__ = "0.1.0"

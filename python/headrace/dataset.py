@@ -156,7 +156,17 @@ def open_data(
     from .arrays.files import are_arrays
     from .arrays.open import open_arrays
     from .arrays.xarray import Traced, XarrayCube
+    from .tokens import open_windows, wants_windows
 
+    if wants_windows(fields) and fields is not None:
+        source = open_windows(urls, fields, index)
+        if root is not None or in_memory == "decoded":
+            raise UsageError("root= and in_memory='decoded' are not for files of tokens")
+        if in_memory:
+            source = _core.hold(source)
+        for notice in source.notices:
+            tell_once(notice)
+        return source, fields
     if isinstance(urls, Traced):
         source, fields = open_arrays(XarrayCube(urls), fields)
     elif not are_arrays(urls, fields):

@@ -60,19 +60,6 @@ std::shared_ptr<const VersionedStore> versions_of(const std::shared_ptr<const St
   return std::make_shared<const VersionedStore>(store);
 }
 
-// A data set stays where it was when the process changes its folder later.
-Result<std::vector<std::string>> absolute_paths(std::vector<std::string> paths) {
-  std::error_code error;
-  const std::string here = std::filesystem::current_path(error).string();
-  for (std::string& path : paths) {
-    if (is_absolute(path)) continue;
-    if (error) return from_errno(error.value(), "current folder");
-    while (path.starts_with("./")) path.erase(0, 2);
-    path = join_path(here, path);
-  }
-  return paths;
-}
-
 // Whether two samples of the part lie in one unit that opens only as a whole, as far as its first
 // group tells: a row group, a compressed chunk.
 bool shares_units(const Part& part) {
