@@ -25,6 +25,10 @@ class Blend:
             out.append((name, source._source if isinstance(source, Dataset) else open_data(places_of(source), None)[0]))
         return out
 
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name!r}: {weight!r}" for name, (_, weight) in self._parts.items())
+        return f"<headrace Blend of {len(self._parts)} sources: {parts}>"
+
     def weights(self) -> list[float]:
         return [real(weight, f"the weight of '{name}'") for name, (_, weight) in self._parts.items()]
 

@@ -59,6 +59,9 @@ def urls_of(source: Any) -> list[str]:
         raise UsageError(
             "an xarray Dataset is taken by hr.open and hr.Loader; here hr.open(ds) or the path of its files is wanted"
         )
+    from .habits import refuse_source
+
+    refuse_source(source)
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
@@ -431,6 +434,11 @@ class Dataset(_Base):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name} ({kind})" for name, kind in self.schema)
         return f"<headrace data set: {len(self)} samples, {self.format}, fields {fields}>"
+
+    def _repr_html_(self) -> str:
+        from .notebook import dataset_html
+
+        return dataset_html(self)
 
     @property
     def format(self) -> str:

@@ -11,7 +11,7 @@ import copy
 import json
 import numbers
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from .errors import UsageError
@@ -367,8 +367,13 @@ class ImageField(Field):
         return self._step("auto_augment", policy=policy, interpolation=interpolation, fill=fill)
 
     def normalize(self, mean: Any, std: Any = None) -> ImageField:
-        """``(value/255 - mean) / std`` as f32; ``normalize(hr.IMAGENET)`` gives both."""
-        if std is None:
+        """``(value/255 - mean) / std`` as f32; ``normalize(hr.IMAGENET)`` gives both, and so does ``normalize(stats["image"])``
+        of ``stats = hr.stats("photos")``, or the path of the JSON that ``headrace stats --to`` writes."""
+        if std is None and isinstance(mean, (Mapping, str, os.PathLike)):
+            from .picture_stats import mean_and_std
+
+            mean, std = mean_and_std(mean, self.field)
+        elif std is None:
             try:
                 mean, std = mean
                 len(mean), len(std)
