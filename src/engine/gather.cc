@@ -41,6 +41,7 @@ void Gather::clear() {
   wants_.clear();
   ranges_.clear();
   shared_.clear();
+  taken_.clear();
   requests_ = {};
 }
 
@@ -69,6 +70,7 @@ uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units)
   for (uint32_t k = 0; k < shared_.size(); ++k)
     if (shared_[k]->source == &source && shared_[k]->unit == unit) return k;
   shared_.push_back(units.pin(source, unit));
+  taken_.emplace_back();
   return static_cast<uint32_t>(shared_.size() - 1);
 }
 
@@ -78,10 +80,12 @@ bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, P
   if (unit.stored_bytes == kWholeFile || !entry.source->run_of(entry.ask.sample, run)) return false;
   const bool inside = run.file == unit.file && unit.offset >= run.offset &&
                       unit.offset - run.offset + unit.stored_bytes <= run.stored_bytes;
-  if (!inside) return false;
+  if (!inside || units.take_rest(*entry.source, run, unit.stored_bytes)) return false;
   place.is_shared = true;
   place.range = share(*entry.source, run, units);
   place.begin = unit.offset - run.offset;
+  ++taken_[place.range].values;
+  taken_[place.range].bytes += unit.stored_bytes;
   return true;
 }
 
@@ -109,6 +113,8 @@ void Gather::resolve(const GatherOptions& options, UnitCache* units) {
       }
     }
   }
+  for (size_t k = 0; k < shared_.size(); ++k)
+    if (taken_[k].values > 0) units->take(shared_[k].unit(), taken_[k].values, taken_[k].bytes);
   std::sort(wants_.begin(), wants_.end(), [](const Want& a, const Want& b) {
     return std::tuple(a.source, a.unit->file, a.unit->offset) <
            std::tuple(b.source, b.unit->file, b.unit->offset);

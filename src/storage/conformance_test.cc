@@ -16,6 +16,7 @@
 #include "storage/routed.h"
 #include "storage/test_folder.h"
 #include "storage/test_stores.h"
+#include "storage/versioned.h"
 
 namespace headrace {
 namespace {
@@ -73,6 +74,15 @@ Fixture latency(LatencyOptions options) {
   made.store = std::make_shared<LatencyStore>(made.store, options);
   return made;
 }
+// Of each file the version that it has.
+Fixture versioned() {
+  Fixture made = memory();
+  const auto store = std::make_shared<VersionedStore>(made.store);
+  for (const auto& [name, content] : kFiles)
+    store->expect(made.store->stat(join_path(made.root, name)).value());
+  made.store = store;
+  return made;
+}
 
 // Two stores as one; the files are in the second.
 Fixture routed(Fixture second) {
@@ -110,6 +120,7 @@ constexpr Row kStores[] = {
     {"routed", [] { return routed(local()); }},
     {"routed_twice", [] { return routed(routed(local())); }},
     {"routed_and_slow", [] { return routed(latency({.latency = 100us})); }},
+    {"versioned", versioned},
     {"silent", [] { return around<SilentStore>(memory()); }, false},
 };
 
