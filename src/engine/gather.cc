@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "index/row_table.h"
+#include "storage/routed.h"
 
 namespace headrace {
 namespace {
@@ -318,7 +319,7 @@ Status Gather::locate(Status status, size_t i, size_t field, size_t v) const {
     status =
         Status(status.code(), fmt::format("{} (byte {} of the value)", status.message(), inner));
   return status.at(start + (inner >= 0 && unit.encoding == 0 ? static_cast<uint64_t>(inner) : 0))
-      .in_file(entry.source->file_path(unit.file));
+      .in_file(plain_path(entry.source->file_path(unit.file)));
 }
 
 }  // namespace headrace
