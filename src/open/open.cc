@@ -195,7 +195,7 @@ std::function<Result<PartPointer>(size_t)> checked_loader(
 Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
                                 const std::vector<std::string>& paths,
                                 std::shared_ptr<const Store> store, const OpenOptions& options) {
-  HEADRACE_ASSIGN(const OpenedUrl index, open_store(clean_path(options.index)));
+  HEADRACE_ASSIGN(const OpenedUrl index, open_store(clean_path(options.index), options.storage));
   const std::string place = join_path(index.path, kManifestName);
   HEADRACE_ASSIGN(const Buffer bytes, index.store->read_all(place));
   // So that no part is read from a file that this index has replaced.
@@ -269,7 +269,7 @@ Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptio
   if (store == nullptr) {
     std::vector<std::string> all = urls;
     if (!options.root.empty()) all.push_back(options.root);
-    HEADRACE_ASSIGN(store, store_of_all(all));
+    HEADRACE_ASSIGN(store, store_of_all(all, options.storage));
   }
   HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
   OpenOptions resolved = options;
