@@ -13,6 +13,7 @@ from .arrays.looking import to_xarray
 from .arrays.statistics import stats
 from .batch import Batch
 from .blend import Blend, blend
+from .caching import Cache, cache
 from .dataset import Dataset
 from .dataset import open as open
 from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
@@ -37,6 +38,7 @@ __all__ = [
     "BadSample",
     "Batch",
     "Blend",
+    "Cache",
     "DataError",
     "Dataset",
     "Error",
@@ -52,6 +54,7 @@ __all__ = [
     "blend",
     "boxes",
     "build_index",
+    "cache",
     "columns",
     "cutmix",
     "doctor",

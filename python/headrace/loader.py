@@ -17,6 +17,7 @@ from typing import Any, Literal
 from . import _core, checks, habits, ranks
 from .batch import Batch, register_pytree
 from .blend import Blend
+from .caching import Cache, cache_of, tell
 from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, with_columns
 from .errors import UsageError
 from .fields import Field
@@ -122,6 +123,7 @@ class Loader:
     tail: "drop", "pad" or "keep"; drop when shuffled and keep when not, unless given.
     threads: compute threads; "auto" uses the CPUs this rank may use.
     memory_budget: bytes, or "2GiB"; a quarter of this rank's memory and at most 8 GiB unless given.
+    cache: a folder on a near disk that keeps what was read: ``"/nvme/hr"``, or ``hr.cache(path, bytes="200GB")``.
     output: "torch", "numpy" or "jax", without a copy.
     bad_samples: "raise", "replace", or how many may be replaced in an epoch.
     mix: ``hr.mixup(...)``, ``hr.cutmix(...)``, or a list of which one is drawn for each batch.
@@ -143,6 +145,7 @@ class Loader:
         global_batch_size: int | None = None,
         index: str | os.PathLike[str] | None = None,
         root: str | os.PathLike[str] | None = None,
+        cache: str | os.PathLike[str] | Cache | None = None,
         threads: int | Literal["auto"] = "auto",
         memory_budget: int | str | None = None,
         device: str = "cpu",
@@ -167,8 +170,9 @@ class Loader:
             tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", logging.INFO)
         most_replaced = _most_replaced(bad_samples)
         self._replaces = most_replaced is not None
-        sources, weights, draws, fields = self._sources(source, fields, index, root)
+        sources, weights, draws, fields = self._sources(source, fields, index, root, cache_of(cache))
         self._names = [name for name, _ in sources]
+        self._cached = [source for _, source in sources if source.cache_counts() is not None]
         specs = field_specs(fields, sources[0][1])
         finish = finishes(fields, sources[0][1], specs)
         self._json = [name for name, how in finish if how == "json"]
@@ -238,10 +242,12 @@ class Loader:
 
     @staticmethod
     def _sources(
-        source: Any, fields: Mapping[str, Field] | None, index: Any, root: Any
+        source: Any, fields: Mapping[str, Field] | None, index: Any, root: Any, cache: Cache | None
     ) -> tuple[list[tuple[str, _core.Source]], list[float], int, Mapping[str, Field] | None]:
         if isinstance(source, (Blend, Dataset)) and (index is not None or root is not None):
             raise UsageError("index and root belong to hr.open(url, index=..., root=...) when a data set or a blend is given")
+        if isinstance(source, (Blend, Dataset)) and cache is not None:
+            raise UsageError("cache belongs to hr.open(url, cache=...) when a data set or a blend is given")
         if isinstance(source, Blend):
             parts = [(name, *with_columns(part, fields)) for name, part in source.sources()]
             return [p[:2] for p in parts], source.weights(), source.epoch_samples, parts[0][2]
@@ -253,9 +259,9 @@ class Loader:
                 return [("", stacked)], [], 0, fields
             if source._views:
                 raise UsageError("fields say what a sample of arrays is: give them to hr.open(), before the view is made")
-            opened, fields = open_data(source._urls, fields)
+            opened, fields = open_data(source._urls, fields, cache=source._cache)
         else:
-            opened, fields = open_data(places_of(source), fields, index, root)
+            opened, fields = open_data(places_of(source), fields, index, root, cache=cache)
         return [("", opened)], [], 0, fields
 
     @property
@@ -301,6 +307,8 @@ class Loader:
     def _epoch(self, n: int, until: int | None) -> Epoch:
         core = self._inner
         ranks.check_still(self.ranks)
+        for source in self._cached:
+            tell(source)
         return Epoch(self, *core.begin(checks.whole(n, "an epoch", 0, _FOREVER - 1), until))
 
     def _take(self) -> Batch | None:
@@ -406,7 +414,7 @@ class Loader:
 
         ``"reads"``: latency (median and p99, from request to completion), how many are under way now and were at
         most, and how many bytes ahead are worth reading. ``"damaged"``: pictures that were damaged and taken all the
-        same, because of ``strict=False``.
+        same, because of ``strict=False``. ``"cache"``: hits, misses and bytes of ``cache=``.
         """
         core, run = self._inner, self._running
         out: dict[str, Any] = core.stats()
@@ -417,6 +425,9 @@ class Loader:
         if self._batch_maps:
             out["map"]["(batch)"] = {"calls": run.batches, "busy_s": run.map_s, "wait_gil_s": 0.0}
         out["bad_samples"] = core.quarantine()
+        if self._cached:
+            counts = [s.cache_counts() or {} for s in self._cached]
+            out["cache"] = {name: sum(c[name] for c in counts) for name in counts[0]}
         return out
 
     @property

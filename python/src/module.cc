@@ -12,6 +12,7 @@ void bind_array_source(nanobind::module_& m);
 void bind_zarr(nanobind::module_& m);
 void bind_combined(nanobind::module_& m);
 void bind_columns(nanobind::module_& m);
+void bind_cache(nanobind::module_& m);
 void bind_dataset(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
 void bind_made(nanobind::module_& m);
@@ -29,6 +30,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_stored_bytes(m);
   headrace::py::bind_map(m);
   headrace::py::bind_columns(m);
+  headrace::py::bind_cache(m);
   headrace::py::bind_dataset(m);
   headrace::py::bind_combined(m);
   headrace::py::bind_made(m);

@@ -110,7 +110,8 @@ struct BlockFetch {
   uint64_t length = 0;
   uint64_t skip = 0;  // of the block, before that
   bool arrived = false;
-  bool was_there = false;  // another process had written it
+  bool was_there = false;    // another process had written it
+  bool is_uncached = false;  // the file is no longer what the block would be of
   Buffer data;
   Status status;
   std::vector<Waiter> waiters;

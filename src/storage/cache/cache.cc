@@ -4,30 +4,24 @@
 #include "storage/cache/reads.h"
 
 namespace headrace {
-namespace {
-
-constexpr size_t kStatBatch = 10'000;
-
-}  // namespace
-
 CacheStore::CacheStore(std::shared_ptr<const Store> inner,
-                       std::shared_ptr<const CacheFolder> folder, std::vector<std::string> files)
+                       std::shared_ptr<const CacheFolder> folder)
     : StoreWrapper(inner),
       folder_(std::move(folder)),
-      files_(std::move(files)),
       reads_([inner, shared = folder_] { return std::make_unique<CacheReads>(inner, shared); }) {}
 
 CacheStore::~CacheStore() = default;
 
 Result<std::shared_ptr<const CacheStore>> CacheStore::make(std::shared_ptr<const Store> inner,
-                                                           const CacheOptions& options,
-                                                           std::vector<std::string> files) {
+                                                           const CacheOptions& options) {
   HEADRACE_ASSIGN(std::unique_ptr<CacheFolder> folder, CacheFolder::open(options));
-  if (files.size() > kStatBatch) files.clear();
-  std::shared_ptr<const CacheStore> out(
-      new CacheStore(std::move(inner), std::move(folder), std::move(files)));
-  for (const Result<FileInfo>& info : out->stat_all(out->files_)) HEADRACE_TRY(info.status());
-  return out;
+  return std::shared_ptr<const CacheStore>(new CacheStore(std::move(inner), std::move(folder)));
+}
+
+void CacheStore::expect_files(std::vector<std::string> files) const {
+  if (files.size() > kMostExpected) return;
+  MutexLock lock(mu_);
+  files_ = std::move(files);
 }
 
 void CacheStore::read(std::span<ReadRequest> requests) const {
@@ -44,7 +38,12 @@ void CacheStore::cancel(const ReadGroup& group) const {
 }
 
 bool CacheStore::is_complete() const {
-  return reads_->is_complete(files_);
+  std::vector<std::string> files;
+  {
+    MutexLock lock(mu_);
+    files = files_;
+  }
+  return reads_->is_complete(files);
 }
 
 StoreCost CacheStore::cost(const std::string& path) const {

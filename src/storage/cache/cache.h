@@ -43,11 +43,9 @@ class CacheReads;
 // Thread-safe.  Destroyed, it writes what has arrived and completes the rest with kCancelled.
 class CacheStore final : public StoreWrapper {
  public:
-  // `files`: all that will be read, where they are few enough to be known: when all of them are in
-  // the cache, cost() is that of a near disk.
+  static constexpr size_t kMostExpected = 10'000;
   static Result<std::shared_ptr<const CacheStore>> make(std::shared_ptr<const Store> inner,
-                                                        const CacheOptions& options,
-                                                        std::vector<std::string> files = {});
+                                                        const CacheOptions& options);
   ~CacheStore() override;
 
   void read(std::span<ReadRequest> requests) const override;
@@ -62,16 +60,19 @@ class CacheStore final : public StoreWrapper {
   std::vector<std::string> take_notices() const;
   // Until all that has arrived is written.
   void wait_until_written() const;
-  // Whether all of `files` are in the cache.
+  // All files that will be read: when all of them are in the cache, cost() is that of a near disk.
+  // Too many are not looked at.
+  void expect_files(std::vector<std::string> files) const;
+  // Whether all of these are in the cache.
   bool is_complete() const;
   const CacheFolder& folder() const { return *folder_; }
 
  private:
-  CacheStore(std::shared_ptr<const Store> inner, std::shared_ptr<const CacheFolder> folder,
-             std::vector<std::string> files);
+  CacheStore(std::shared_ptr<const Store> inner, std::shared_ptr<const CacheFolder> folder);
 
   const std::shared_ptr<const CacheFolder> folder_;
-  const std::vector<std::string> files_;
+  mutable Mutex mu_;
+  mutable std::vector<std::string> files_ HEADRACE_GUARDED_BY(mu_);
   const PerProcess<CacheReads> reads_;
 };
 

@@ -135,6 +135,16 @@ TEST_F(Cache, a_file_that_changes_while_it_is_read_is_refused_and_then_read_anew
   EXPECT_EQ(read(*cache, 2 << 20, 100), wanted(2 << 20, 100));
 }
 
+TEST_F(Cache, a_file_of_this_machine_that_is_touched_while_it_is_read_goes_on) {
+  const std::string path = folder_.put("data.bin", std::string(3 << 20, 'a'));
+  const auto cache = CacheStore::make(TestFolder::store(), {.folder = folder_ / "cache"}).value();
+  read(*cache, 0, 100, path);
+  const timespec later[2] = {{2'000'000'000, 0}, {2'000'000'000, 0}};
+  ::utimensat(AT_FDCWD, path.c_str(), later, 0);
+  EXPECT_EQ(read(*cache, 2 << 20, 100, path), std::string(100, 'a'));
+  EXPECT_EQ(read(*cache, 2 << 20, 100, path), std::string(100, 'a'));
+}
+
 TEST_F(Cache, a_damaged_block_is_read_again_from_the_store) {
   read(*open(), 0, kBig);
   for (const fs::path& file : segments()) {
@@ -255,7 +265,8 @@ TEST_F(Cache, destroyed_it_completes_what_is_under_way) {
 TEST_F(Cache, when_all_is_there_it_costs_as_a_near_disk) {
   const auto far = std::make_shared<LatencyStore>(source_, LatencyOptions{.latency = 5ms});
   const CacheOptions options{.folder = folder_ / "cache", .keep_free = 0};
-  auto cache = CacheStore::make(far, options, {"mem://big"}).value();
+  auto cache = CacheStore::make(far, options).value();
+  cache->expect_files({"mem://big"});
   EXPECT_FALSE(cache->cost("mem://big").is_near());
   read(*cache, 0, kBig);
   cache->wait_until_written();

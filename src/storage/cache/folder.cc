@@ -137,6 +137,7 @@ Result<std::unique_ptr<CacheFolder>> CacheFolder::open(const CacheOptions& optio
   if (error) return from_errno(error.value(), "cache").in_file(options.folder);
   std::unique_ptr<CacheFolder> out(new CacheFolder(path));
   HEADRACE_TRY(out->adopt(options));
+  out->scope_ = options.scope;
   out->set_limits(options);
   return out;
 }

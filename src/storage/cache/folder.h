@@ -27,6 +27,7 @@ struct CacheOptions {
   std::string folder;      // "": no cache
   uint64_t bytes = 0;      // at most so many; 0: what keep_free leaves
   int64_t keep_free = -1;  // bytes that stay free on its file system; -1: a twentieth of it
+  std::string scope = {};  // where the same URL is another object: of which server it is
 };
 
 struct CachedFile {
@@ -55,6 +56,7 @@ class CacheFolder {
   static Result<std::unique_ptr<CacheFolder>> open_existing(const std::string& folder);
 
   const std::string& path() const { return path_; }
+  const std::string& scope() const { return scope_; }
   const CacheShape& shape() const { return shape_; }
   uint64_t most_bytes() const { return most_bytes_; }
   bool is_read_only() const { return is_read_only_; }
@@ -90,6 +92,7 @@ class CacheFolder {
   bool evict(uint64_t bytes) const;
 
   const std::string path_;
+  std::string scope_;
   CacheShape shape_;
   uint64_t most_bytes_ = ~uint64_t{0};
   uint64_t keep_free_ = 0;

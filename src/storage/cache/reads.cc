@@ -10,6 +10,8 @@
 
 #include "base/guard.h"
 #include "storage/cache/assembly.h"
+#include "storage/paths.h"
+#include "storage/routed.h"
 
 namespace headrace {
 namespace {
@@ -33,16 +35,17 @@ Status past_the_end(const ReadRequest& request, uint64_t size) {
 
 }  // namespace
 
-CacheEntry::CacheEntry(const FileInfo& info, const CacheShape& shape)
+CacheEntry::CacheEntry(const FileInfo& info, const CacheFolder& folder)
     : path(info.path),
       version(info.version),
       bytes(info.bytes),
       object(Hasher()
-                 .add(std::string_view(info.path))
+                 .add(plain_path(info.path))
+                 .add(std::string_view(folder.scope()))
                  .add(std::string_view(info.version))
                  .add(info.bytes)
-                 .add(uint64_t{shape.block_bytes})
-                 .add(uint64_t{shape.segment_blocks})
+                 .add(uint64_t{folder.shape().block_bytes})
+                 .add(uint64_t{folder.shape().segment_blocks})
                  .finish()) {
   CacheUsers::add(object);
 }
@@ -100,7 +103,7 @@ CacheEntryPointer CacheReads::keep(const FileInfo& info) {
   if (CacheEntryPointer same = known(info.path);
       same != nullptr && same->version == info.version && same->bytes == info.bytes)
     return same;
-  auto made = std::make_shared<const CacheEntry>(info, folder_->shape());
+  auto made = std::make_shared<const CacheEntry>(info, *folder_);
   CacheEntryPointer old;  // destroyed after the lock
   MutexLock lock(mu_);
   old = std::exchange(entries_[info.path], made);
@@ -159,7 +162,7 @@ CacheReads::SegmentPointer CacheReads::segment(const CacheEntry& entry, uint64_t
   auto made = std::make_shared<const Segment>(
       folder_->segment_path(entry.object, number),
       SegmentName{entry.object, number, entry.bytes, folder_->shape(),
-                  entry.path + '\n' + entry.version});
+                  std::string(plain_path(entry.path)) + '\n' + entry.version});
   SegmentPointer evicted = segments_.insert(key, made);
   if (old == nullptr) old = std::move(evicted);
   return made;
@@ -399,12 +402,32 @@ void CacheReads::send(const FetchPointer& fetch) {
   inner_->read({&request, 1});
 }
 
+// Of a file of this machine that was touched meanwhile: as without a cache, what is there is read.
+void CacheReads::send_uncached(const FetchPointer& fetch) {
+  ReadRequest request{.path = fetch->entry->path,
+                      .offset = fetch->offset,
+                      .length = fetch->length,
+                      .priority = fetch->priority,
+                      .group = group_,
+                      .done = [this, fetch](ReadRequest&& r) { arrived(fetch, std::move(r)); }};
+  inner_->read({&request, 1});
+}
+
 void CacheReads::arrived(const FetchPointer& fetch, ReadRequest&& request) {
+  if (request.status.code() == Code::kCorrupt && !fetch->is_uncached &&
+      scheme_of(plain_path(fetch->entry->path)).empty()) {
+    forget(*fetch->entry);
+    fetch->is_uncached = true;
+    send_uncached(fetch);
+    return;
+  }
   Status status = request.status;
-  if (status.ok() && !request.version.empty() && request.version != fetch->entry->version)
+  if (status.ok() && !request.version.empty() && !fetch->is_uncached &&
+      request.version != fetch->entry->version)
     status = changed_file(fetch->entry->version, request.version).in_file(request.path);
   if (status.code() == Code::kCorrupt) forget(*fetch->entry);
-  const bool writes = status.ok() && fetch->claim != nullptr && !fetch->was_there;
+  const bool writes =
+      status.ok() && fetch->claim != nullptr && !fetch->was_there && !fetch->is_uncached;
   std::vector<BlockFetch::Waiter> waiters;
   {
     MutexLock lock(mu_);
@@ -526,6 +549,11 @@ void CacheReads::cancel(const ReadGroup& group) {
 
 bool CacheReads::is_complete(std::span<const std::string> files) {
   if (files.empty()) return false;
+  std::vector<std::string> unknown;
+  for (const std::string& file : files)
+    if (known(file) == nullptr) unknown.push_back(file);
+  for (const Result<FileInfo>& info : inner_->stat_all(unknown))
+    if (info.ok()) remember(info.value());
   for (const std::string& file : files) {
     const CacheEntryPointer entry = known(file);
     if (entry == nullptr) return false;

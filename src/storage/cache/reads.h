@@ -32,7 +32,7 @@ namespace headrace {
 
 // A file at a version.  While it lives the process counts as a user of it.  Immutable.
 struct CacheEntry {
-  CacheEntry(const FileInfo& info, const CacheShape& shape);
+  CacheEntry(const FileInfo& info, const CacheFolder& folder);
   ~CacheEntry();
   CacheEntry(const CacheEntry&) = delete;
   CacheEntry& operator=(const CacheEntry&) = delete;
@@ -95,6 +95,7 @@ class CacheReads {
   bool prepare(BlockFetch& fetch);
   void start(const FetchPointer& fetch);
   void send(const FetchPointer& fetch);
+  void send_uncached(const FetchPointer& fetch);
   void arrived(const FetchPointer& fetch, ReadRequest&& request);
   void write(const FetchPointer& fetch);
   void end(const FetchPointer& fetch);
