@@ -39,11 +39,11 @@ def fill(loader: hr.Loader) -> list[hr.Batch]:
 def test_batches_through_a_cache_are_those_without_one(data: support.Data, tmp_path: pathlib.Path, shuffle: object) -> None:
     fields = {"image": support.crop(), "cls": hr.scalar("cls")}
     options = dict(batch_size=16, fields=fields, shuffle=shuffle, output="numpy", seed=3)
-    plain = support.digest(hr.Loader(data.tars, **options).epoch(0))
-    first = hr.Loader(data.tars, **options, cache=small(tmp_path / "c"))
+    plain = support.digest(hr.Loader(data.tar, **options).epoch(0))
+    first = hr.Loader(data.tar, **options, cache=small(tmp_path / "c"))
     assert support.digest(fill(first)) == plain
     assert counts(first)["filled_bytes"] > 0
-    second = hr.Loader(data.tars, **options, cache=small(tmp_path / "c"))
+    second = hr.Loader(data.tar, **options, cache=small(tmp_path / "c"))
     assert support.digest(second.epoch(0)) == plain
     assert counts(second)["hits"] > 0 and counts(second)["fetched_bytes"] == counts(second)["misses"] == 0
     assert first.state_dict()["headrace"] and second._inner.fingerprint() == first._inner.fingerprint()
@@ -51,19 +51,19 @@ def test_batches_through_a_cache_are_those_without_one(data: support.Data, tmp_p
 
 def test_a_state_goes_on_with_and_without_a_cache(data: support.Data, tmp_path: pathlib.Path) -> None:
     options = dict(batch_size=8, fields={"cls": hr.scalar("cls")}, output="numpy", seed=1)
-    cached = hr.Loader(data.tars, **options, cache=tmp_path / "c")
+    cached = hr.Loader(data.tar, **options, cache=tmp_path / "c")
     batches = iter(cached.epoch(0))
     begun = [next(batches), next(batches)]
-    plain = hr.Loader(data.tars, **options)
+    plain = hr.Loader(data.tar, **options)
     plain.load_state_dict(cached.state_dict())
     rest = list(plain.epoch(0))
-    whole = list(hr.Loader(data.tars, **options).epoch(0))
+    whole = list(hr.Loader(data.tar, **options).epoch(0))
     assert support.indices_of([*begun, *rest]) == support.indices_of(whole)
 
 
 def test_samples_by_number_and_pickled(data: support.Data, tmp_path: pathlib.Path) -> None:
-    plain = hr.open(data.tars)
-    ds = hr.open(data.tars, cache=tmp_path / "c")
+    plain = hr.open(data.tar)
+    ds = hr.open(data.tar, cache=tmp_path / "c")
     again = pickle.loads(pickle.dumps(ds[2:20]))
     assert [again[i]["jpg"] for i in range(5)] == [plain[i + 2]["jpg"] for i in range(5)]
     assert _core.list_cache(str(tmp_path / "c"))
@@ -81,8 +81,8 @@ def test_arrays_and_lists_of_files_too(tmp_path: pathlib.Path) -> None:
 
 def test_a_cache_that_is_too_small_serves_what_it_holds(data: support.Data, tmp_path: pathlib.Path) -> None:
     options = dict(batch_size=16, output="numpy", seed=3)
-    plain = support.digest(hr.Loader(data.tars, **options).epoch(0))
-    loader = hr.Loader(data.tars, **options, cache=hr.cache(tmp_path / "c", bytes="128KiB", keep_free=0))
+    plain = support.digest(hr.Loader(data.tar, **options).epoch(0))
+    loader = hr.Loader(data.tar, **options, cache=hr.cache(tmp_path / "c", bytes="128KiB", keep_free=0))
     for _ in range(3):
         assert support.digest(loader.epoch(0)) == plain
     assert counts(loader)["not_kept"] > 0
@@ -92,33 +92,33 @@ def test_a_cache_that_is_too_small_serves_what_it_holds(data: support.Data, tmp_
 def test_a_folder_that_is_not_ours_is_refused(data: support.Data, tmp_path: pathlib.Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(hr.UsageError, match="holds other files; give a folder that is empty"):
-        hr.open(data.tars, cache=tmp_path)
+        hr.open(data.tar, cache=tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(hr.UsageError, match="is a file"):
-        hr.open(data.tars, cache=tmp_path / "file")
+        hr.open(data.tar, cache=tmp_path / "file")
     assert (tmp_path / "thesis.tex").read_text() == "precious"
 
 
 def test_bad_arguments_are_named(data: support.Data, tmp_path: pathlib.Path) -> None:
     with pytest.raises(hr.UsageError, match="cache is a folder"):
-        hr.open(data.tars, cache=3)
+        hr.open(data.tar, cache=3)
     with pytest.raises(hr.UsageError, match="bytes is a number"):
         hr.cache(tmp_path, bytes="much")
     with pytest.raises(hr.UsageError, match="cache belongs to hr.open"):
-        hr.Loader(hr.open(data.tars), 4, cache=tmp_path / "c")
+        hr.Loader(hr.open(data.tar), 4, cache=tmp_path / "c")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_cache_that_may_only_be_read_is_read(data: support.Data, tmp_path: pathlib.Path) -> None:
-    hr.open(data.tars, cache=small(tmp_path / "c"))[0]
+    hr.open(data.tar, cache=small(tmp_path / "c"))[0]
     os.chmod(tmp_path / "c", 0o500)
-    ds = hr.open(data.tars, cache=small(tmp_path / "c"))
+    ds = hr.open(data.tar, cache=small(tmp_path / "c"))
     assert ds[0] and ds._source.cache_counts()["filled_bytes"] == 0
     os.chmod(tmp_path / "c", 0o700)
 
 
 def test_the_command_lists_verifies_and_clears(data: support.Data, tmp_path: pathlib.Path) -> None:
-    fill(hr.Loader(data.tars, 16, output="numpy", cache=small(tmp_path / "c")))
+    fill(hr.Loader(data.tar, 16, output="numpy", cache=small(tmp_path / "c")))
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, "-m", "headrace", "cache", *words], capture_output=True, text=True, timeout=60)
