@@ -61,7 +61,9 @@ def verify(path: Folder) -> None:
     for text in damaged:
         out.print(terminal.plain(f"damaged, removed: {text}"), soft_wrap=True)
     words = f"{terminal.count(files, 'file')}, {terminal.count(blocks, 'block')}, {terminal.size(size)}"
-    out.print(terminal.plain(f"{path}: {words}: {'all as written' if not damaged else f'{len(damaged)} damaged'}"), soft_wrap=True)
+    out.print(
+        terminal.plain(f"{path}: {words}: {'all as written' if not damaged else f'{len(damaged)} damaged'}"), soft_wrap=True
+    )
     raise typer.Exit(1 if damaged else 0)
 
 

@@ -636,4 +636,11 @@ def open(
     """
     if not isinstance(in_memory, bool) and in_memory != "decoded":
         raise UsageError(f"in_memory is True, False or 'decoded', not {in_memory!r}")
-    return Dataset(_reading(places_of(source), header, separator, table), fields, index=index, root=root, in_memory=in_memory, cache=cache_of(cache))
+    return Dataset(
+        _reading(places_of(source), header, separator, table),
+        fields,
+        index=index,
+        root=root,
+        in_memory=in_memory,
+        cache=cache_of(cache),
+    )
