@@ -22,6 +22,7 @@ from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .staging import remove_stage, stage
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
 from .weighting import weighted
@@ -68,7 +69,9 @@ __all__ = [
     "mixup",
     "pack",
     "points",
+    "remove_stage",
     "scalar",
+    "stage",
     "stats",
     "text",
     "to_xarray",

@@ -17,12 +17,15 @@ from typing import Any, Literal
 from . import _core, checks, habits, ranks
 from .batch import Batch, register_pytree
 from .blend import Blend
-from .caching import Cache, cache_of, tell
+from .caching import Cache, cache_of
+from .caching import tell as tell_of_cache
 from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, with_columns
 from .errors import UsageError
 from .fields import Field
 from .messages import tell_once, warn
 from .mix import Mix, mix_options
+from .staging import staged
+from .staging import tell as tell_of_stage
 from .verdict import Verdict, verdict
 
 _FOREVER = 1 << 62
@@ -124,6 +127,8 @@ class Loader:
     threads: compute threads; "auto" uses the CPUs this rank may use.
     memory_budget: bytes, or "2GiB"; a quarter of this rank's memory and at most 8 GiB unless given.
     cache: a folder on a near disk that keeps what was read: ``"/nvme/hr"``, or ``hr.cache(path, bytes="200GB")``.
+    stage: a folder on a near disk or in /dev/shm: all files are copied there in the background, once for the machine, and
+        read from there as they come; the last job that uses the copy removes it.
     output: "torch", "numpy" or "jax", without a copy.
     bad_samples: "raise", "replace", or how many may be replaced in an epoch.
     mix: ``hr.mixup(...)``, ``hr.cutmix(...)``, or a list of which one is drawn for each batch.
@@ -146,6 +151,7 @@ class Loader:
         index: str | os.PathLike[str] | None = None,
         root: str | os.PathLike[str] | None = None,
         cache: str | os.PathLike[str] | Cache | None = None,
+        stage: str | os.PathLike[str] | None = None,
         threads: int | Literal["auto"] = "auto",
         memory_budget: int | str | None = None,
         device: str = "cpu",
@@ -171,6 +177,9 @@ class Loader:
         most_replaced = _most_replaced(bad_samples)
         self._replaces = most_replaced is not None
         sources, weights, draws, fields = self._sources(source, fields, index, root, cache_of(cache))
+        if stage is not None:
+            sources = [(name, staged(opened, stage)) for name, opened in sources]
+        self._staged = [source for _, source in sources if source.stage_counts() is not None]
         self._names = [name for name, _ in sources]
         self._cached = [source for _, source in sources if source.cache_counts() is not None]
         specs = field_specs(fields, sources[0][1])
@@ -307,8 +316,7 @@ class Loader:
     def _epoch(self, n: int, until: int | None) -> Epoch:
         core = self._inner
         ranks.check_still(self.ranks)
-        for source in self._cached:
-            tell(source)
+        self._tell()
         return Epoch(self, *core.begin(checks.whole(n, "an epoch", 0, _FOREVER - 1), until))
 
     def _take(self) -> Batch | None:
@@ -414,7 +422,8 @@ class Loader:
 
         ``"reads"``: latency (median and p99, from request to completion), how many are under way now and were at
         most, and how many bytes ahead are worth reading. ``"damaged"``: pictures that were damaged and taken all the
-        same, because of ``strict=False``. ``"cache"``: hits, misses and bytes of ``cache=``.
+        same, because of ``strict=False``. ``"cache"``: hits, misses and bytes of ``cache=``; ``"stage"``: how much
+        of the copy of ``stage=`` is there.
         """
         core, run = self._inner, self._running
         out: dict[str, Any] = core.stats()
@@ -425,10 +434,19 @@ class Loader:
         if self._batch_maps:
             out["map"]["(batch)"] = {"calls": run.batches, "busy_s": run.map_s, "wait_gil_s": 0.0}
         out["bad_samples"] = core.quarantine()
+        if self._staged:
+            staged_counts = [s.stage_counts() or {} for s in self._staged]
+            out["stage"] = {name: sum(c[name] for c in staged_counts) for name in staged_counts[0]}
         if self._cached:
             counts = [s.cache_counts() or {} for s in self._cached]
             out["cache"] = {name: sum(c[name] for c in counts) for name in counts[0]}
         return out
+
+    def _tell(self) -> None:
+        for source in self._cached:
+            tell_of_cache(source)
+        for source in self._staged:
+            tell_of_stage(source)
 
     @property
     def quarantine(self) -> list[dict[str, Any]]:
