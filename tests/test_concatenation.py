@@ -58,7 +58,7 @@ def test_fields_are_those_of_both_and_a_sample_lacks_the_others(tmp_path: pathli
 def test_pictures_of_two_kinds_are_one_field_by_its_name(tmp_path: pathlib.Path) -> None:
     a = hr.open(folder_of(tmp_path / "a", {"x": 3}, "jpg"))
     b = hr.open(folder_of(tmp_path / "b", {"x": 2}, "png"))
-    fields = {"image": hr.image("image", layout="NHWC"), "label": hr.scalar("cls")}
+    fields = {"image": hr.image("image").resize((12, 16)).layout("NHWC"), "label": hr.scalar("cls")}
     batch = next(iter(hr.Loader(a + b, 5, fields, shuffle=False, output="numpy")))
     assert [int(v) for v in batch["image"][:, 0, 0, 0]] == [0, 1, 2, 0, 1]
 
@@ -117,7 +117,7 @@ def test_arrays_of_two_files_follow_each_other(tmp_path: pathlib.Path) -> None:
     a = np.arange(60, dtype=np.float32).reshape(10, 6)
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", -a)
-    both = hr.open(tmp_path / "a.npy", {"x": hr.array()}) + hr.open(tmp_path / "b.npy", {"x": hr.array()})
+    both = hr.open(tmp_path / "a.npy", {"x": hr.array("*")}) + hr.open(tmp_path / "b.npy", {"x": hr.array("*")})
     with hr.Loader(both, 5, shuffle="global", output="numpy") as loader:
         for b in loader:
             assert all(np.array_equal(x, a[i] if i < 10 else -a[i - 10]) for i, x in zip(b.indices, b["x"]))

@@ -16,11 +16,12 @@ from .blend import Blend, blend
 from .dataset import Dataset
 from .dataset import open as open
 from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
-from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text, tokens
+from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text
 from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
 from .weighting import weighted
 

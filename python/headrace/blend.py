@@ -43,6 +43,10 @@ class Blend:
 
     repeat = balance = __getitem__ = __add__ = _refuse
 
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name!r}: {weight!r}" for name, (_, weight) in self._parts.items())
+        return f"<headrace Blend of {len(self._parts)} sources: {parts}>"
+
     def weights(self) -> list[float]:
         return [real(weight, f"the weight of '{name}'") for name, (_, weight) in self._parts.items()]
 

@@ -63,6 +63,9 @@ def urls_of(source: Any) -> list[str]:
         raise UsageError(
             "an xarray Dataset is taken by hr.open and hr.Loader; here hr.open(ds) or the path of its files is wanted"
         )
+    from .habits import refuse_source
+
+    refuse_source(source)
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
@@ -201,9 +204,19 @@ def open_data(
     from .arrays.files import are_arrays
     from .arrays.open import open_arrays
     from .arrays.xarray import Traced, XarrayCube
+    from .tokens import open_windows, wants_windows
 
     if isinstance(urls, Parts):
         return with_columns(*urls.open(fields))
+    if wants_windows(fields) and fields is not None:
+        source = open_windows(urls, fields, index)
+        if root is not None or in_memory == "decoded":
+            raise UsageError("root= and in_memory='decoded' are not for files of tokens")
+        if in_memory:
+            source = _core.hold(source)
+        for notice in source.notices:
+            tell_once(notice)
+        return source, fields
     if isinstance(urls, Traced):
         source, fields = open_arrays(XarrayCube(urls), fields)
     elif not are_arrays(urls, fields):
@@ -530,6 +543,11 @@ class Dataset(_Base):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name} ({kind})" for name, kind in self.schema)
         return f"<headrace data set: {len(self)} samples, {self.format}, fields {fields}>"
+
+    def _repr_html_(self) -> str:
+        from .notebook import dataset_html
+
+        return dataset_html(self)
 
     @property
     def format(self) -> str:

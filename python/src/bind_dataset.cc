@@ -20,6 +20,7 @@
 #include "index/held_source.h"
 #include "index/view.h"
 #include "loader/dataset.h"
+#include "loader/picture_levels.h"
 #include "open/open.h"
 #include "progress.h"
 
@@ -179,6 +180,26 @@ nb::list sample_at(const Dataset& dataset, uint64_t i, const std::vector<std::st
   return out;
 }
 
+// How often each level occurs, int64 [channels, 256]: of a data set of one field of pictures.
+nb::object levels_of(const Dataset& dataset, const Numbers& samples, unsigned threads,
+                     nb::object function) {
+  Progress progress(std::move(function));
+  ScanOptions options{.threads = threads};
+  options.progress = [&progress](uint64_t done, uint64_t all) { progress.tell(done, all); };
+  options.cancel = progress.cancel();
+  Result<std::vector<Levels>> counted = internal("not counted");
+  {
+    nb::gil_scoped_release release;
+    counted = picture_levels(dataset, {samples.data(), samples.size()}, options);
+  }
+  progress.finish();
+  std::vector<int64_t> numbers;
+  const std::vector<Levels> levels = unwrap(std::move(counted));
+  for (const Levels& channel : levels)
+    numbers.insert(numbers.end(), channel.begin(), channel.end());
+  return int64_array(numbers, {static_cast<int64_t>(levels.size()), 256}, "numpy");
+}
+
 }  // namespace
 
 void bind_dataset(nb::module_& m) {
@@ -234,7 +255,9 @@ void bind_dataset(nb::module_& m) {
                   [](const SourceHandle& s, nb::handle fields) {
                     return unwrap(Dataset::make(s.source, field_requests(fields)));
                   })
-      .def("at", &sample_at);
+      .def("at", &sample_at)
+      .def("picture_levels", &levels_of, nb::arg("samples"), nb::arg("threads") = 0,
+           nb::arg("progress") = nb::none());
 }
 
 }  // namespace headrace::py

@@ -18,6 +18,7 @@ void bind_made(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
 void bind_options(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
+void bind_tokens(nanobind::module_& m);
 void bind_tools(nanobind::module_& m);
 }  // namespace headrace::py
 
@@ -37,6 +38,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_options(m);
   headrace::py::bind_loader(m);
   headrace::py::bind_parquet(m);
+  headrace::py::bind_tokens(m);
   headrace::py::bind_tools(m);
   headrace::py::bind_array_pack(m);
 }

@@ -60,19 +60,6 @@ std::shared_ptr<const VersionedStore> versions_of(const std::shared_ptr<const St
   return std::make_shared<const VersionedStore>(store);
 }
 
-// A data set stays where it was when the process changes its folder later.
-Result<std::vector<std::string>> absolute_paths(std::vector<std::string> paths) {
-  std::error_code error;
-  const std::string here = std::filesystem::current_path(error).string();
-  for (std::string& path : paths) {
-    if (is_absolute(path)) continue;
-    if (error) return from_errno(error.value(), "current folder");
-    while (path.starts_with("./")) path.erase(0, 2);
-    path = join_path(here, path);
-  }
-  return paths;
-}
-
 // Whether two samples of the part lie in one unit that opens only as a whole, as far as its first
 // group tells: a row group, a compressed chunk.
 bool shares_units(const Part& part) {
@@ -208,7 +195,7 @@ std::function<Result<PartPointer>(size_t)> checked_loader(
 Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
                                 const std::vector<std::string>& paths,
                                 std::shared_ptr<const Store> store, const OpenOptions& options) {
-  HEADRACE_ASSIGN(const OpenedUrl index, open_store(clean_path(options.index)));
+  HEADRACE_ASSIGN(const OpenedUrl index, open_store(clean_path(options.index), options.storage));
   const std::string place = join_path(index.path, kManifestName);
   HEADRACE_ASSIGN(const Buffer bytes, index.store->read_all(place));
   // So that no part is read from a file that this index has replaced.
@@ -282,7 +269,7 @@ Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptio
   if (store == nullptr) {
     std::vector<std::string> all = urls;
     if (!options.root.empty()) all.push_back(options.root);
-    HEADRACE_ASSIGN(store, store_of_all(all));
+    HEADRACE_ASSIGN(store, store_of_all(all, options.storage));
   }
   HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
   OpenOptions resolved = options;
