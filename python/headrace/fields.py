@@ -76,6 +76,8 @@ class Field:
         self.leads = False  # the picture that the group follows
         self.functions: list[Callable[[Any], Any]] = []
         self.finish: str = what  # how values reach Python: array, text, bytes, json
+        self.default: Any = None  # in place of a value that a sample lacks
+        self.optional = False  # a sample may lack it; NAME_valid says which have it
 
     def __repr__(self) -> str:
         chain = "".join(f".{name}({', '.join(f'{k}={v!r}' for k, v in args.items())})" for name, args in self.steps)
@@ -84,6 +86,10 @@ class Field:
         given = {**said, **getattr(self, "windows", {})}
         if self.many:
             given["many"] = True
+        if self.default is not None:
+            given["default"] = self.default
+        if self.optional:
+            given["optional"] = True
         words = ", ".join([*([name] if name else []), *(f"{k}={v!r}" for k, v in given.items())])
         maps = "".join(f".map({getattr(f, '__name__', repr(f))})" for f in self.functions)
         pad = f"value={self.pad_value!r}" if self.packing == "padded" and self.pad_value != 0 else ""
@@ -96,6 +102,13 @@ class Field:
         for name, value in changes.items():
             setattr(other, name, value)
         return other
+
+    def _as(self: Self, finish: str, many: bool, default: Any, optional: bool) -> Self:
+        """What all fields have in common."""
+        for name, value in (("many", many), ("optional", optional)):
+            if not isinstance(value, bool):
+                raise UsageError(f"{name} is True or False, not {value!r}")
+        return self._with(finish=finish, many=many, default=default, optional=optional)
 
     def _step(self: Self, name: str, **params: Any) -> Self:
         if self.functions:
@@ -398,6 +411,8 @@ def image(
     layout: str | None = None,
     shape: Sequence[int] | None = None,
     many: bool = False,
+    default: Any = None,
+    optional: bool = False,
 ) -> ImageField:
     """A picture, decoded: JPEG, PNG and WebP by headrace, what else Pillow opens by Pillow, slowly.
     Or a picture as numbers: u8 arrays and ``.npy`` files of shape (h, w), (h, w, 1), (h, w, 3) or (h, w, 4).
@@ -421,47 +436,38 @@ def image(
 
     ``many``: a sample may have any number of pictures, none among them; each is a list. Random steps
     draw for each picture by itself. ``.ragged()`` makes one tensor of all of them, see there.
+
+    ``default``: the picture of samples that have none: a level from 0 to 255, one for each channel, or a u8 array [h, w, c];
+    ``normalize``, ``cast`` and ``layout`` follow, and of an array all steps. ``optional``: as for ``hr.scalar``.
     """
     raw = {k: v for k, v in (("layout", layout), ("shape", shape)) if v is not None}
     out = ImageField("image", field, mode=mode, fast=fast, strict=strict, orient=orient, views=views, **raw)
-    out.finish = "array"
-    out.many = _flag(many)
-    return out
+    return out._as("array", many, default, optional)
 
 
-def _flag(many: bool) -> bool:
-    if not isinstance(many, bool):
-        raise UsageError(f"many is True or False, not {many!r}")
-    return many
-
-
-def _plain(what: str, field: str, many: bool) -> Field:
-    out = Field(what, field)
-    out.many = _flag(many)
-    return out
-
-
-def scalar(field: str, dtype: str | None = None, *, many: bool = False) -> Field:
+def scalar(
+    field: str, dtype: str | None = None, *, many: bool = False, default: float | None = None, optional: bool = False
+) -> Field:
     """A number: decimal digits, a label of the index, or an array of one element.
 
     int64 or float64, whatever width the data hold, unless ``dtype`` says otherwise. ``many``: as for ``hr.array``.
+
+    A sample without the field is bad data, unless there is a ``default``, which it then gets, or the field is
+    ``optional``: then a batch has ``NAME_valid`` too, one bool a sample, and zeros (an empty text, an empty list) for those
+    that lack it; ``ds[i]`` has ``None``. With both, those that lack it get the default, and ``NAME_valid`` tells. ``.map``
+    functions get the default, and never see what is missing without one.
     """
     out = Field("scalar", field, **({} if dtype is None else {"dtype": dtype}))
-    out.finish = "array"
-    out.many = _flag(many)
-    return out
+    return out._as("array", many, default, optional)
 
 
-def _numbers(what: str, field: str, dtype: str | None, shape: int | Sequence[int] | None, many: bool) -> ArrayField:
+def _numbers(what: str, field: str, dtype: str | None, shape: int | Sequence[int] | None) -> ArrayField:
     options: dict[str, Any] = {}
     if dtype is not None:
         options["dtype"] = dtype
     if shape is not None:
         options["shape"] = shape
-    out = ArrayField(what, field, **options)
-    out.finish = "array"
-    out.many = _flag(many)
-    return out
+    return ArrayField(what, field, **options)
 
 
 def _window_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -518,6 +524,8 @@ def array(
     starts: Any = None,
     foreground: str | None = None,
     share: float | None = None,
+    default: Any = None,
+    optional: bool = False,
 ) -> ArrayField:
     """An array: of a format that has arrays, a ``.npy`` file, a number, or bytes that hold elements.
 
@@ -530,6 +538,9 @@ def array(
     of another shape is then an error, unless ``.list()``, ``.padded()`` or ``.ragged()`` is asked for.
 
     ``many``: a sample may have any number of values, none among them; each sample is a list of them.
+
+    ``default``: of samples that have none: a number for every element, or an array; steps follow. ``optional``: as for
+    ``hr.scalar``.
 
     Of files of arrays (HDF5, NetCDF-4, Zarr, npy; docs/arrays.md), a sample is a position ``along`` an axis, the first
     unless given. ``window``: so many steps from there on; without it one, and no axis for it. ``horizon``: so many
@@ -549,7 +560,7 @@ def array(
     names = [field] if isinstance(field, str) else field
     if not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):
         raise UsageError(f"the name of a field in the data is a text like 'jpg', or a list of them, not {field!r}")
-    out = _numbers("array", ",".join(names), dtype, shape, many)
+    out = _numbers("array", ",".join(names), dtype, shape)._as("array", many, default, optional)
     out.variables = list(names)
     out.windows = _window_options(
         {"along": along, "window": window, "stride": stride, "horizon": horizon, "patch": patch, "tiled": tiled}
@@ -589,34 +600,41 @@ def columns(names: Sequence[str], *, dtype: str = "f32", missing: str | float = 
     return out
 
 
-def tokens(field: str, *, dtype: str | None = None, shape: int | Sequence[int] | None = None, many: bool = False) -> ArrayField:
-    """Tokens: an array with one axis, of any length; ``dtype`` and ``shape`` as for ``hr.array``.
+def tokens(
+    field: str,
+    *,
+    dtype: str | None = None,
+    shape: int | Sequence[int] | None = None,
+    many: bool = False,
+    default: Any = None,
+    optional: bool = False,
+) -> ArrayField:
+    """Tokens: an array with one axis, of any length; ``dtype``, ``shape``, ``default`` and ``optional`` as for ``hr.array``.
 
     A list in a batch; ``.padded()`` gives (values, lengths), ``.ragged()`` (values, offsets, lengths).
     Of one length (of the data, or by ``shape=2048``) they are dense.
     """
-    return _numbers("tokens", field, dtype, shape, many)
+    return _numbers("tokens", field, dtype, shape)._as("array", many, default, optional)
 
 
-def text(field: str, *, many: bool = False) -> Field:
-    """UTF-8 text as ``str``, a list in a batch. ``many``: as for ``hr.array``."""
-    return _plain("text", field, many)
+def text(field: str, *, many: bool = False, default: str | None = None, optional: bool = False) -> Field:
+    """UTF-8 text as ``str``, a list in a batch. ``many``: as for ``hr.array``; ``default``, ``optional``: as for ``hr.scalar``."""
+    return Field("text", field)._as("text", many, default, optional)
 
 
-def bytes_(field: str, *, many: bool = False) -> Field:
+def bytes_(field: str, *, many: bool = False, default: bytes | None = None, optional: bool = False) -> Field:
     """The bytes as they lie, a list in a batch; ``.ragged()`` and ``.padded()`` give u8 arrays.
     Large values are a subclass of ``bytes`` in the memory that they were read into, uncopied.
-    ``many``: as for ``hr.array``."""
-    return _plain("bytes", field, many)
+    ``many``: as for ``hr.array``; ``default``, ``optional``: as for ``hr.scalar``."""
+    return Field("bytes", field)._as("bytes", many, default, optional)
 
 
-def json_(field: str, *, many: bool = False) -> Field:
-    """A JSON value, parsed; a list in a batch. ``many``: as for ``hr.array``."""
-    return _plain("json", field, many)
+def json_(field: str, *, many: bool = False, default: Any = None, optional: bool = False) -> Field:
+    """A JSON value, parsed; a list in a batch. ``many``: as for ``hr.array``; ``default``, ``optional``: as for ``hr.scalar``,
+    and ``None`` for those that are missing."""
+    return Field("json", field)._as("json", many, default, optional)
 
 
 def key() -> Field:
     """The sample's key: its name in the tar or folder."""
-    out = Field("key", "")
-    out.finish = "text"
-    return out
+    return Field("key", "")._as("text", False, None, False)

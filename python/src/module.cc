@@ -11,6 +11,7 @@ void bind_array_pack(nanobind::module_& m);
 void bind_array_source(nanobind::module_& m);
 void bind_zarr(nanobind::module_& m);
 void bind_dataset(nanobind::module_& m);
+void bind_fields(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
 void bind_made(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
@@ -25,6 +26,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_arrays(m);
   headrace::py::bind_stored_bytes(m);
   headrace::py::bind_map(m);
+  headrace::py::bind_fields(m);
   headrace::py::bind_dataset(m);
   headrace::py::bind_made(m);
   headrace::py::bind_array_source(m);

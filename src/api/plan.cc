@@ -14,7 +14,7 @@ namespace {
 
 std::vector<headrace::PlanSource> plan_sources(const std::vector<headrace::LoaderSource>& sources) {
   std::vector<headrace::PlanSource> out;
-  for (const auto& [name, source] : sources) {
+  for (const auto& [name, source, requests] : sources) {
     auto tree = std::make_shared<const headrace::BlockTree>(
         unwrap(headrace::BlockTree::build(source->blocks().samples)));
     out.push_back({name, source->fingerprint().hex(), std::move(tree), source->blocks().bytes,
@@ -33,7 +33,7 @@ Plan::Plan(const Dataset& data, const OrderOptions& options) {
 }
 Plan::Plan(const Blend& blend, const OrderOptions& options) {
   headrace::PlanOptions plan = plan_options(options);
-  const auto sources = plan_sources(sources_of(blend, plan));
+  const auto sources = plan_sources(sources_of(blend, {}, plan));
   inside_ =
       std::make_unique<Inside>(Inside{unwrap(headrace::Plan::make(sources, plan)), plan.cut.batch});
 }

@@ -66,18 +66,66 @@ size_t batches_ahead(uint64_t batch, int threads) {
   return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 2, 3, 64));
 }
 
+const FieldRequest* request_of(const LoaderSource& source, const std::string& output) {
+  for (const FieldRequest& request : source.requests)
+    if (request.output == output) return &request;
+  return nullptr;
+}
+
+Status in_source(const Status& status, const std::string& name) {
+  return name.empty() ? status : status.with(fmt::format("source '{}'", name));
+}
+
+// The sources of a blend give the same outputs.
+Status check_names(const std::vector<LoaderSource>& sources) {
+  const auto lacks = [](const LoaderSource& has, const LoaderSource& other) -> Status {
+    for (const FieldRequest& request : has.requests)
+      if (request_of(other, request.output) == nullptr)
+        return invalid(fmt::format(
+            "source '{}' gives '{}' and source '{}' does not: the sources of a blend give the same "
+            "outputs; open each with fields of these names",
+            has.name, request.output, other.name));
+    return {};
+  };
+  for (size_t k = 1; k < sources.size(); ++k) {
+    HEADRACE_TRY(lacks(sources.front(), sources[k]));
+    HEADRACE_TRY(lacks(sources[k], sources.front()));
+  }
+  return {};
+}
+
+std::string_view packing_name(Packing packing) {
+  constexpr std::string_view kNames[] = {"dense", "padded", "ragged", "a list"};
+  return kNames[static_cast<size_t>(packing)];
+}
+
+Status check_equal(const std::string& first, const ColumnSpec& a, const std::string& other,
+                   const ColumnSpec& b) {
+  const auto differ = [&](std::string_view in_a, std::string_view in_b) {
+    return invalid(fmt::format("field '{}' is {} in source '{}' and {} in source '{}': the sources "
+                               "of a blend give equal outputs",
+                               a.name, in_a, first, in_b, other));
+  };
+  if (a.value != b.value) return differ(a.value.text(), b.value.text());
+  if (a.many != b.many)
+    return differ(a.many ? "many values" : "one value", b.many ? "many values" : "one value");
+  if (a.packing != b.packing) return differ(packing_name(a.packing), packing_name(b.packing));
+  if (!(a.pad == b.pad)) return differ("padded by one value", "padded by another");
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
-                                             std::vector<FieldRequest> requests,
                                              LoaderOptions options) {
   if (sources.empty()) return invalid("there is no source");
   std::unique_ptr<Loader> out(new Loader);
   out->sources_ = std::move(sources);
   out->plan_options_ = options.plan;
-  if (requests.empty()) requests = fields_as_they_lie(out->sources_.front().source->schema());
-  share_pictures(requests);
-  for (const LoaderSource& s : out->sources_) HEADRACE_TRY(out->add_source(s, requests));
+  HEADRACE_TRY(out->add_sources());
+  for (const FieldRequest& request : out->sources_.front().requests)
+    HEADRACE_TRY(out->add_column(request.output));
+  HEADRACE_TRY(out->add_masks());
   HEADRACE_ASSIGN(out->plan_, Plan::make(out->plan_sources_, options.plan));
   if (out->epoch_length() == 0) return invalid("the data set has no sample");
   if (out->steps_in_epoch() == 0)
@@ -96,27 +144,73 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
   return out;
 }
 
-Status Loader::add_source(const LoaderSource& s, const std::vector<FieldRequest>& requests) {
-  HEADRACE_ASSIGN(PlanSource plan, plan_source(s));
-  plan_sources_.push_back(std::move(plan));
-  SourceWork& work = works_.emplace_back();
-  work.source = s.source;
-  work.id = s.name.empty() ? 0 : Key(0).with(s.name).value();
-  for (size_t c = 0; c < requests.size(); ++c) {
-    auto made = make_field(requests[c], *s.source);
-    if (!made.ok())
-      return s.name.empty() ? made.status()
-                            : made.status().with(fmt::format("source '{}'", s.name));
-    FieldWork field = std::move(made).value();
-    if (works_.size() == 1) {
-      columns_.push_back({field.spec, field.is_key});
-    } else if (field.spec.value != columns_[c].spec.value) {
-      return invalid(fmt::format("source '{}': field '{}' gives {}, in the first source {}", s.name,
-                                 field.spec.name, field.spec.value.text(),
-                                 columns_[c].spec.value.text()));
+// The sources, without columns yet.
+Status Loader::add_sources() {
+  const bool as_they_lie = sources_.front().requests.empty();
+  for (LoaderSource& s : sources_) {
+    const Source& like = *(as_they_lie ? sources_.front() : s).source;
+    if (s.requests.empty()) s.requests = fields_as_they_lie(like.schema());
+    share_pictures(s.requests);
+    HEADRACE_ASSIGN(PlanSource plan, plan_source(s));
+    plan_sources_.push_back(std::move(plan));
+    SourceWork& work = works_.emplace_back();
+    work.source = s.source;
+    work.id = s.name.empty() ? 0 : Key(0).with(s.name).value();
+  }
+  return check_names(sources_);
+}
+
+// One output: what it is made of in each source, equal in all of them.
+Status Loader::add_column(const std::string& output) {
+  std::vector<FieldWork> made(sources_.size());
+  const FieldWork* like = nullptr;
+  // First those that have it: they say what it is where another lacks it.
+  for (const bool has : {true, false}) {
+    for (size_t k = 0; k < sources_.size(); ++k) {
+      const LoaderSource& s = sources_[k];
+      const FieldRequest& request = *request_of(s, output);
+      if (has_field(request, *s.source) != has) continue;
+      auto field = make_field(request, *s.source, like == nullptr ? nullptr : &like->spec.value);
+      if (!field.ok()) return in_source(field.status(), s.name);
+      made[k] = std::move(field).value();
+      if (like == nullptr) like = &made[k];
     }
-    work.fields.push_back(field.field);
-    work.decoders.push_back(std::move(field.decoder));
+  }
+  if (!request_of(sources_.front(), output)->is_none_when_absent && like->field == kNoField)
+    notes_.push_back(fmt::format(
+        "field '{}': the data have no field '{}': every sample gets what is given for a missing one",
+        output, request_of(sources_.front(), output)->field));
+  for (size_t k = 1; k < made.size(); ++k)
+    HEADRACE_TRY(check_equal(sources_.front().name, made[0].spec, sources_[k].name, made[k].spec));
+  columns_.push_back({made[0].spec});
+  for (size_t k = 0; k < made.size(); ++k) {
+    works_[k].fields.push_back(made[k].field);
+    works_[k].decoders.push_back(std::move(made[k].decoder));
+    works_[k].absent.push_back(std::move(made[k].absent));
+  }
+  return {};
+}
+
+// OUTPUT_valid of every output that is optional in some source, after all outputs.
+Status Loader::add_masks() {
+  const size_t outputs = columns_.size();
+  for (size_t c = 0; c < outputs; ++c) {
+    const std::string& output = columns_[c].spec.name;
+    if (std::none_of(sources_.begin(), sources_.end(), [&](const LoaderSource& s) {
+          return request_of(s, output)->optional;
+        }))
+      continue;
+    const std::string name = output + "_valid";
+    if (request_of(sources_.front(), name) != nullptr)
+      return invalid(fmt::format(
+          "field '{}' is optional and adds '{}', which is a field too; rename one of them", output,
+          name));
+    columns_.push_back({ColumnSpec{name, {DType::kU8, {}}, Packing::kDense}, c});
+    for (SourceWork& work : works_) {
+      work.fields.push_back(kNoField);
+      work.decoders.push_back(nullptr);
+      work.absent.push_back(nullptr);
+    }
   }
   return {};
 }
