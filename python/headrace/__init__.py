@@ -16,11 +16,15 @@ from .blend import Blend, blend
 from .dataset import Dataset
 from .dataset import open as open
 from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
-from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text, tokens
+from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text
+from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
+from .tracing import trace
+from .weighting import weighted
 
 __version__ = "0.1.0"
 
@@ -55,6 +59,7 @@ __all__ = [
     "formats",
     "image",
     "image_size",
+    "join",
     "joint",
     "key",
     "mask",
@@ -66,4 +71,6 @@ __all__ = [
     "text",
     "to_xarray",
     "tokens",
+    "trace",
+    "weighted",
 ]

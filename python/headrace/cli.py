@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``headrace inspect | index | pack | verify | stats | formats | doctor | demo``.
+"""The command line: ``headrace inspect | index | pack | verify | stats | trace | formats | doctor | demo``.
 
 Results on stdout, progress and errors on stderr. Exit codes: 0 fine, 1 something is bad or missing,
 2 it could not be done (one line says why), 130 interrupted.
@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 from typer.core import TyperGroup
@@ -23,6 +23,7 @@ import headrace as hr
 from .cli_options import Index, Json, Root, Source
 from .cli_pack import pack, verify
 from .cli_stats import stats
+from .cli_trace import trace
 
 
 class _Commands(TyperGroup):
@@ -74,14 +75,21 @@ def inspect(
     index: Index = None,
     sample: Annotated[int, typer.Option(help="The sample that is shown; -1 is the last.")] = 0,
     read: Annotated[int, typer.Option(help="Samples that are read for the sizes.", min=1)] = 32,
+    contact_sheet: Annotated[
+        Optional[str],
+        typer.Option("--contact-sheet", metavar="FILE", help="Pictures of the data set side by side, as a JPEG, PNG or WebP."),
+    ] = None,
+    pictures: Annotated[int, typer.Option(help="Pictures on the contact sheet.", min=1, max=10000)] = 64,
     as_json: Json = False,
 ) -> None:
-    """What a data set is: format, fields, counts, sizes, and one sample.
+    """What a data set is: format, fields, counts, sizes, and one sample; its pictures as one file.
 
-    Example: [bold]headrace inspect 'train-{0000..0127}.tar'[/]
+    Example: [bold]headrace inspect 'train-{0000..0127}.tar'[/], [bold]headrace inspect photos --contact-sheet photos.jpg[/]
     """
-    from . import inspection, terminal
+    from . import inspection, notebook, terminal
 
+    if contact_sheet is not None:
+        notebook.write_contact_sheet(hr.open(url, root=root, index=index), contact_sheet, pictures)
     with terminal.console(stderr=True).status("opening (the first time builds the index)"):
         facts = inspection.look(url, root=root, index=index, number=sample, samples=read)
     if as_json:
@@ -120,6 +128,7 @@ def index(
 app.command()(pack)
 app.command()(verify)
 app.command()(stats)
+app.command()(trace)
 
 
 @app.command()

@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from .dtypes import NAMES
 from .errors import DataError, UsageError, remember
 from .fields import Field
 from .requests import request_of
-
-_DTYPES = {
-    "uint8": "u8", "int8": "i8", "uint16": "u16", "int16": "i16", "uint32": "u32", "int32": "i32",
-    "uint64": "u64", "int64": "i64", "float16": "f16", "float32": "f32", "float64": "f64",
-}  # fmt: skip
 
 
 class _Chain:
@@ -87,7 +83,7 @@ def map_function(name: str, field: Field, source: _core.Source) -> _core.MapFunc
     array = _as_array(name, result)
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)
-    if array.dtype.name not in _DTYPES:
+    if array.dtype.name not in NAMES:
         raise UsageError(
             f"field '{name}': map() gave {type(result).__name__} ({array.dtype}); numbers, arrays, str or bytes are understood"
         )
@@ -95,7 +91,7 @@ def map_function(name: str, field: Field, source: _core.Source) -> _core.MapFunc
     return _core.MapFunction(
         function=chain,
         result="array",
-        dtype=_DTYPES[array.dtype.name],
+        dtype=NAMES[array.dtype.name],
         numpy=array.dtype.name,
         shape=[None for _ in array.shape] if varies else list(array.shape),
     )

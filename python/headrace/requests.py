@@ -128,4 +128,6 @@ def tell_of_missing(fields: Mapping[str, Field] | None, source: _core.Source) ->
     known = {name for name, _, _ in source.schema}
     for name, field in (fields or {}).items():
         if field.what != "key" and (field.optional or field.default is not None) and field.field not in known:
-            tell_once(f"field '{name}': the data have no field '{field.field}': every sample gets what is given for a missing one")
+            tell_once(
+                f"field '{name}': the data have no field '{field.field}': every sample gets what is given for a missing one"
+            )

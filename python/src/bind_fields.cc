@@ -8,11 +8,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "convert.h"
 #include "errors.h"
 #include "map.h"
+#include "transform/parameters.h"
 
 namespace nb = nanobind;
 
@@ -111,8 +114,7 @@ void make_request(FieldRequest* self, const std::string& output, const std::stri
   self->options = params(options, where);
   for (const auto& [name, values] : steps)
     self->steps.push_back(
-        {name,
-         params(values, fmt::format("{}, step {} {}", where, self->steps.size() + 1, name))});
+        {name, params(values, fmt::format("{}, step {} {}", where, self->steps.size() + 1, name))});
   self->packing = packing_of(packing);
   if (!pad.is_none()) self->pad = number_of(pad, where, "padded(value=…)");
   self->many = many;
@@ -123,9 +125,37 @@ void make_request(FieldRequest* self, const std::string& output, const std::stri
   if (map) self->then = then_map(what, *map);
 }
 
+// (name, type, default or None where it must be given, words that it may be besides)
+using Parameter =
+    std::tuple<std::string, std::string, std::optional<Param>, std::vector<std::string>>;
+
+std::vector<Parameter> parameters(const std::vector<ParamInfo>& list) {
+  std::vector<Parameter> out;
+  for (const ParamInfo& p : list)
+    out.emplace_back(p.name, std::string(p.type), p.fallback, p.words);
+  return out;
+}
+
+std::vector<std::tuple<std::string, std::string, std::vector<Parameter>>> steps() {
+  std::vector<std::tuple<std::string, std::string, std::vector<Parameter>>> out;
+  for (const TransformEntry* step : all_transforms())
+    out.emplace_back(step->name, step->doc, parameters(parameters_of(*step)));
+  return out;
+}
+
 }  // namespace
 
 void bind_fields(nb::module_& m) {
+  m.def("steps", &steps,
+        "(name, doc, parameters) of every step of pictures; a parameter is (name, "
+        "type, default or None, words)");
+  m.def(
+      "array_step",
+      [](const std::string& name) { return parameters(parameters_of_array_step(name)); },
+      "The parameters of a step of arrays.");
+  m.def(
+      "field_options", [](const std::string& what) { return parameters(options_of(what)); },
+      "The options of a field: \"image\", \"boxes\", …");
   nb::class_<FieldRequest>(m, "FieldRequest")
       .def("__init__", &make_request, nb::kw_only(), nb::arg("output"), nb::arg("field"),
            nb::arg("what"), nb::arg("options"), nb::arg("steps"), nb::arg("packing").none(),

@@ -257,7 +257,8 @@ std::unique_ptr<PyLoader> make_loader(
     const std::vector<std::tuple<std::string, SourceHandle*, std::vector<FieldRequest>>>& sources,
     const LoaderOptions& options) {
   std::vector<LoaderSource> list;
-  for (const auto& [name, handle, fields] : sources) list.push_back({name, handle->source, fields});
+  for (const auto& [name, handle, fields] : sources)
+    list.push_back({name, handle->source, fields, handle->weights});
   return std::make_unique<PyLoader>(unwrap(Loader::make(std::move(list), options)));
 }
 

@@ -160,12 +160,12 @@ void bind_map(nb::module_& m) {
           [](MapFunction* self, nb::callable function, const std::string& result,
              const std::string& dtype, const std::string& numpy,
              const std::vector<std::optional<int64_t>>& shape) {
-            new (self) MapFunction{std::move(function), result, numpy,
-                                   output_of(result, dtype, shape),
-                                   nb::cast(new MapCost(), nb::rv_policy::take_ownership)};
+            new (self)
+                MapFunction{std::move(function), result, numpy, output_of(result, dtype, shape),
+                            nb::cast(new MapCost(), nb::rv_policy::take_ownership)};
           },
-          nb::kw_only(), nb::arg("function"), nb::arg("result"), nb::arg("dtype"),
-          nb::arg("numpy"), nb::arg("shape"),
+          nb::kw_only(), nb::arg("function"), nb::arg("result"), nb::arg("dtype"), nb::arg("numpy"),
+          nb::arg("shape"),
           "result: \"array\", \"text\" or \"bytes\"; dtype and numpy: our name and NumPy's; "
           "shape: None where it varies")
       .def_ro("result", &MapFunction::result)

@@ -92,8 +92,8 @@ Loader::Loader(const Dataset& data, const Fields& fields, const LoaderOptions& o
 Loader::Loader(const Blend& blend, const Fields& fields, const LoaderOptions& options) {
   headrace::LoaderOptions o = loader_options(options, fields);
   std::vector<headrace::LoaderSource> sources = sources_of(blend, fields, o.plan);
-  inside_ = std::make_unique<Inside>(
-      unwrap(headrace::Loader::make(std::move(sources), std::move(o))));
+  inside_ =
+      std::make_unique<Inside>(unwrap(headrace::Loader::make(std::move(sources), std::move(o))));
   for (const BlendPart& part : blend.parts) inside_->names.push_back(part.name);
 }
 Loader::~Loader() = default;

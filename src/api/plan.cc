@@ -14,11 +14,12 @@ namespace {
 
 std::vector<headrace::PlanSource> plan_sources(const std::vector<headrace::LoaderSource>& sources) {
   std::vector<headrace::PlanSource> out;
-  for (const auto& [name, source, requests] : sources) {
+  for (const headrace::LoaderSource& s : sources) {
+    const headrace::Source& source = *s.source;
     auto tree = std::make_shared<const headrace::BlockTree>(
-        unwrap(headrace::BlockTree::build(source->blocks().samples)));
-    out.push_back({name, source->fingerprint().hex(), std::move(tree), source->blocks().bytes,
-                   source->blocks().shared});
+        unwrap(headrace::BlockTree::build(source.blocks().samples)));
+    out.push_back({s.name, source.fingerprint().hex(), std::move(tree), source.blocks().bytes,
+                   source.blocks().shared});
   }
   return out;
 }

@@ -199,8 +199,7 @@ Status Decoding::decode_slot(Chunk& chunk, size_t i, SampleContext& context, uin
       HEADRACE_TRY(note_presence(chunk, i, *column.presence_of, step.column(c)));
       continue;
     }
-    const ValueWork value{*source.decoders[c], column.spec, source.fields[c],
-                          source.absent_of(c)};
+    const ValueWork value{*source.decoders[c], column.spec, source.fields[c], source.absent_of(c)};
     if (source.fields[c] == kKeyField) {
       ColumnSlot out(step.column(c), slot);
       const Bytes key[] = {as_bytes(chunk.gather.key(i))};
@@ -239,10 +238,9 @@ Status Decoding::assemble_slot(Chunk& chunk, size_t i, const std::vector<size_t>
   const SourceWork& source = work_.sources[step.tasks()[slot].source];
   std::vector<AssembledColumn> columns;
   for (const size_t c : together)
-    columns.push_back(
-        {{*source.decoders[c], work_.columns[c].spec, source.fields[c]},
-         work_.asks[step.tasks()[slot].source].place[c],
-         &step.column(c)});
+    columns.push_back({{*source.decoders[c], work_.columns[c].spec, source.fields[c]},
+                       work_.asks[step.tasks()[slot].source].place[c],
+                       &step.column(c)});
   return assemble_values(columns, chunk.gather, i, slot, bytes);
 }
 

@@ -69,7 +69,7 @@ struct ColumnWork {
 };
 
 // In SourceWork::fields, what is no field of the source's schema.
-inline constexpr uint32_t kNoField = ~uint32_t{0};       // it has none: `absent` says what to give
+inline constexpr uint32_t kNoField = ~uint32_t{0};   // it has none: `absent` says what to give
 inline constexpr uint32_t kKeyField = kNoField - 1;  // the sample's key
 
 // How a source fills the columns: sources may store the same field in different ways.
@@ -82,7 +82,9 @@ struct SourceWork {
   // One per column, or none at all.  Null: a sample that lacks the field is bad.
   std::vector<std::shared_ptr<const AbsentValue>> absent = {};
 
-  const AbsentValue* absent_of(size_t c) const { return absent.empty() ? nullptr : absent[c].get(); }
+  const AbsentValue* absent_of(size_t c) const {
+    return absent.empty() ? nullptr : absent[c].get();
+  }
 };
 
 // A sample that was replaced, and why.

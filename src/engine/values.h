@@ -12,13 +12,14 @@ namespace headrace {
 struct ValueWork {
   const Decoder& decoder;
   const ColumnSpec& spec;
-  uint32_t field;  // of the source's schema
+  uint32_t field;                       // of the source's schema
   const AbsentValue* absent = nullptr;  // null: a sample without a value is bad
 };
 
 // Decodes what the i-th sample of `gather` has of its c-th field into slot `slot` of the column.
 // The values of a column of several draw each for itself: the value's number joins the draws.
-// Counts the bytes of the values.
+// Counts the bytes of the values.  A decoder whose inputs() is 0 gets all values of a field of
+// several as its inputs, in one call.
 Status decode_values(const ValueWork& work, const Source& source, Gather& gather, size_t i,
                      size_t c, SampleContext& context, ColumnBuilder& column, size_t slot,
                      uint64_t& bytes);

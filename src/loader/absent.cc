@@ -50,6 +50,14 @@ Status refuse(const FieldRequest& request, const std::string& why) {
   return invalid(fmt::format("field '{}': default= {}", request.output, why));
 }
 
+Status cannot_hold(const FieldRequest& request, const PadNumber& number, DType dtype) {
+  return refuse(
+      request,
+      std::visit(
+          [&](auto n) { return fmt::format("is {}, which {} cannot hold", n, dtype_name(dtype)); },
+          number));
+}
+
 // Zeros in the form of the result; nothing where its extents vary.
 std::shared_ptr<const Decoder> zeros_like(const TensorSpec& output) {
   std::vector<int64_t> shape = output.shape;
@@ -93,7 +101,7 @@ Made one_number(const FieldRequest& request, const TensorSpec& wanted) {
   const auto* number = std::get_if<PadNumber>(&*request.otherwise);
   if (number == nullptr) return refuse(request, "is one number for a field of single numbers");
   const auto element = pad_value(*number, wanted.dtype);
-  if (!element.ok()) return refuse(request, std::string(element.status().message()));
+  if (!element.ok()) return cannot_hold(request, *number, wanted.dtype);
   return AbsentValue{std::make_shared<ConstantDecoder>(wanted, wanted.shape,
                                                        filled(element.value(), wanted.dtype, 1)),
                      {}};
@@ -138,7 +146,7 @@ Made numbers(const FieldRequest& request, const FieldSpec& spec, const TensorSpe
     value.shape = wanted.shape;
     value.dtype = type_before_steps(spec).value_or(wanted.dtype);
     const auto element = pad_value(*number, value.dtype);
-    if (!element.ok()) return refuse(request, std::string(element.status().message()));
+    if (!element.ok()) return cannot_hold(request, *number, value.dtype);
     value.elements = filled(element.value(), value.dtype, wanted.elements());
   } else {
     return refuse(request, "is a number or an array for a field of numbers");
@@ -198,7 +206,8 @@ Made one_colour(const FieldRequest& request, const FieldSpec& spec, const Tensor
 }
 
 Made picture(const FieldRequest& request, const FieldSpec& spec, const TensorSpec& wanted) {
-  const std::string what = "is a level from 0 to 255, one for each channel, or a u8 array [h, w, c]";
+  const std::string what =
+      "is a level from 0 to 255, one for each channel, or a u8 array [h, w, c]";
   DefaultArray value;
   if (const auto* number = std::get_if<PadNumber>(&*request.otherwise)) {
     const auto level = pad_value(*number, DType::kU8);
@@ -224,15 +233,22 @@ Made picture(const FieldRequest& request, const FieldSpec& spec, const TensorSpe
 }
 
 // Text, bytes, JSON, boxes: the decoder takes it for a stored value.
-Made as_if_stored(const FieldRequest& request, const std::shared_ptr<const Decoder>& inner) {
+Made as_if_stored(const FieldRequest& request, const FieldSpec& spec,
+                  std::shared_ptr<const Decoder> inner) {
   const auto* text = std::get_if<std::string>(&*request.otherwise);
   if (text == nullptr)
     return refuse(request, fmt::format("is {} for hr.{}",
                                        request.what == "bytes" ? "bytes" : "a text", request.what));
   const Bytes bytes = as_bytes(*text);
+  if (spec.array) {  // boxes of a data set that has them as arrays: the default is JSON all the
+                     // same
+    FieldSpec own = spec;
+    own.array.reset();
+    HEADRACE_ASSIGN(inner, make_decoder(own));
+  }
   if (const Status s = inner->check(bytes); !s.ok())
     return refuse(request, std::string(s.message()));
-  return AbsentValue{inner, {bytes.begin(), bytes.end()}};
+  return AbsentValue{std::move(inner), {bytes.begin(), bytes.end()}};
 }
 
 Made given_default(const FieldRequest& request, const FieldSpec& spec,
@@ -240,7 +256,7 @@ Made given_default(const FieldRequest& request, const FieldSpec& spec,
   if (request.what == "image") return picture(request, spec, inner->output());
   if (request.what == "array" || request.what == "tokens" || request.what == "scalar")
     return numbers(request, spec, inner->output());
-  return as_if_stored(request, inner);
+  return as_if_stored(request, spec, inner);
 }
 
 Status check_goes(const FieldRequest& request) {
@@ -262,13 +278,11 @@ Status check_goes(const FieldRequest& request) {
 }  // namespace
 
 Status describe_absent(const FieldRequest& request, const TensorSpec* like, FieldSpec& spec) {
-  const auto* number =
-      request.otherwise ? std::get_if<PadNumber>(&*request.otherwise) : nullptr;
+  const auto* number = request.otherwise ? std::get_if<PadNumber>(&*request.otherwise) : nullptr;
   const bool real = number != nullptr && std::holds_alternative<double>(*number);
   if (request.what == "scalar") {
     spec.stored = real ? Stored::kInlineFloat : Stored::kInlineInt;
-    if (like != nullptr)
-      spec.options = Params({{"dtype", std::string(dtype_name(like->dtype))}});
+    if (like != nullptr) spec.options = Params({{"dtype", std::string(dtype_name(like->dtype))}});
     return {};
   }
   if (request.what != "array" && request.what != "tokens") return {};
@@ -278,8 +292,7 @@ Status describe_absent(const FieldRequest& request, const TensorSpec* like, Fiel
     spec.steps.clear();
     return {};
   }
-  const auto* given =
-      request.otherwise ? std::get_if<DefaultArray>(&*request.otherwise) : nullptr;
+  const auto* given = request.otherwise ? std::get_if<DefaultArray>(&*request.otherwise) : nullptr;
   if (given == nullptr)
     return invalid(fmt::format(
         "there is no field '{}' in the data, and nothing says of which type and shape it is: give "
@@ -289,10 +302,9 @@ Status describe_absent(const FieldRequest& request, const TensorSpec* like, Fiel
   return {};
 }
 
-Result<std::shared_ptr<const AbsentValue>> make_absent(const FieldRequest& request,
-                                                       const FieldSpec& spec,
-                                                       const std::shared_ptr<const Decoder>& inner,
-                                                       const std::shared_ptr<const Decoder>& whole) {
+Result<std::shared_ptr<const AbsentValue>> make_absent(
+    const FieldRequest& request, const FieldSpec& spec, const std::shared_ptr<const Decoder>& inner,
+    const std::shared_ptr<const Decoder>& whole) {
   if (request.is_none_when_absent) return std::make_shared<const AbsentValue>();
   if (!request.otherwise && !request.optional) return std::shared_ptr<const AbsentValue>();
   HEADRACE_TRY(check_goes(request));
@@ -304,9 +316,9 @@ Result<std::shared_ptr<const AbsentValue>> make_absent(const FieldRequest& reque
     AbsentValue zeros{zeros_like(whole->output()), {}};
     if (request.what == "json" && !request.then) {
       const Bytes null = as_bytes(std::string_view("null"));
-      zeros.decoder = std::make_shared<ConstantDecoder>(
-          whole->output(), std::vector<int64_t>{4},
-          std::vector<std::byte>(null.begin(), null.end()));
+      zeros.decoder =
+          std::make_shared<ConstantDecoder>(whole->output(), std::vector<int64_t>{4},
+                                            std::vector<std::byte>(null.begin(), null.end()));
     }
     return std::make_shared<const AbsentValue>(std::move(zeros));
   }

@@ -32,8 +32,9 @@ struct FieldRequest;
 Status describe_absent(const FieldRequest& request, const TensorSpec* like, FieldSpec& spec);
 
 // `inner`: the decoder of the values there are; `whole`: with the function that follows it.
-Result<std::shared_ptr<const AbsentValue>> make_absent(
-    const FieldRequest& request, const FieldSpec& spec,
-    const std::shared_ptr<const Decoder>& inner, const std::shared_ptr<const Decoder>& whole);
+Result<std::shared_ptr<const AbsentValue>> make_absent(const FieldRequest& request,
+                                                       const FieldSpec& spec,
+                                                       const std::shared_ptr<const Decoder>& inner,
+                                                       const std::shared_ptr<const Decoder>& whole);
 
 }  // namespace headrace

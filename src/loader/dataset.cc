@@ -131,8 +131,7 @@ Status Dataset::decode(Gather& gather, size_t c, SampleContext& context, SampleV
     HEADRACE_TRY(fill_absent(value, context, builder, 0));
   } else {
     uint64_t bytes = 0;
-    HEADRACE_TRY(
-        decode_values(value, *source_, gather, 0, place_[c], context, builder, 0, bytes));
+    HEADRACE_TRY(decode_values(value, *source_, gather, 0, place_[c], context, builder, 0, bytes));
   }
   Column column = builder.finish();
   out.present = true;

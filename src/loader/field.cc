@@ -123,7 +123,9 @@ Status describe(const FieldRequest& request, const Source& source, uint32_t& num
   HEADRACE_ASSIGN(number, find_field(source.schema(), request.field));
   const Field& field = source.schema()[number];
   spec.stored = stored_as(field);
-  if (request.what == "image" && (field.kind == Kind::kArray || field.kind == Kind::kTokens))
+  const bool takes_arrays =
+      request.what == "image" || request.what == "boxes" || request.what == "points";
+  if (takes_arrays && (field.kind == Kind::kArray || field.kind == Kind::kTokens))
     spec.array = {false, field.dtype, field.shape};
   if (takes_numbers(request.what)) HEADRACE_TRY(describe_numbers(request, source, number, spec));
   if (spec.stored != Stored::kBytes && request.what != "scalar" && request.what != "array")
@@ -136,7 +138,7 @@ Status describe(const FieldRequest& request, const Source& source, uint32_t& num
 // Of the values there are, and in place of those that are not.
 Status make_decoders(const FieldRequest& request, const FieldSpec& spec, FieldWork& work) {
   HEADRACE_ASSIGN(const DecoderPointer inner, make_decoder(spec));
-  if (inner->inputs() != 1)
+  if (inner->inputs() > 1)
     return unsupported(fmt::format("field '{}': its decoder takes {} inputs, and one is given",
                                    request.output, inner->inputs()));
   if (request.then && inner->deferred() != nullptr)
@@ -236,8 +238,8 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source,
   }
   // Where a value may have its own shape: in a list, or on the way into a function.
   const Packing wanted = request.packing.value_or(request.many ? Packing::kList : Packing::kDense);
-  spec.one_shape = !request.then &&
-                   (wanted == Packing::kDense || (request.many && wanted == Packing::kRagged));
+  spec.one_shape =
+      !request.then && (wanted == Packing::kDense || (request.many && wanted == Packing::kRagged));
   if (request.what == "key") {
     spec.what = "bytes";
     work.field = kKeyField;

@@ -22,6 +22,7 @@ struct LoaderSource {
   // What to make of its fields; none: everything as it lies.  The sources of a mixture give the
   // same outputs, each from fields and by steps of its own.
   std::vector<FieldRequest> requests = {};
+  std::shared_ptr<const SampleWeights> weights = nullptr;  // of its samples; null: each once
 };
 
 struct LoaderOptions {
