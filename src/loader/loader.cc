@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/machine.h"
+#include "loader/equal_outputs.h"
 
 namespace headrace {
 namespace {
@@ -51,6 +52,20 @@ class PlanFeed final : public Feed {
   std::vector<PlanSlot> slots_;
 };
 
+constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of a block, about
+
+// Enough batches to keep every thread busy while the consumer takes one.
+size_t batches_ahead(uint64_t batch, int threads) {
+  const uint64_t slots = 8 * static_cast<uint64_t>(threads);
+  return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 2, 3, 64));
+}
+
+Status in_source(const Status& status, const std::string& name) {
+  return name.empty() ? status : status.with(fmt::format("source '{}'", name));
+}
+
+}  // namespace
+
 Result<PlanSource> plan_source(const LoaderSource& s) {
   const Blocks& blocks = s.source->blocks();
   PlanSource out{.name = s.name,
@@ -71,65 +86,6 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
   out.tree = std::make_shared<const BlockTree>(std::move(tree));
   return out;
 }
-
-constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of a block, about
-
-// Enough batches to keep every thread busy while the consumer takes one.
-size_t batches_ahead(uint64_t batch, int threads) {
-  const uint64_t slots = 8 * static_cast<uint64_t>(threads);
-  return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 2, 3, 64));
-}
-
-const FieldRequest* request_of(const LoaderSource& source, const std::string& output) {
-  for (const FieldRequest& request : source.requests)
-    if (request.output == output) return &request;
-  return nullptr;
-}
-
-Status in_source(const Status& status, const std::string& name) {
-  return name.empty() ? status : status.with(fmt::format("source '{}'", name));
-}
-
-// The sources of a blend give the same outputs.
-Status check_names(const std::vector<LoaderSource>& sources) {
-  const auto lacks = [](const LoaderSource& has, const LoaderSource& other) -> Status {
-    for (const FieldRequest& request : has.requests)
-      if (request_of(other, request.output) == nullptr)
-        return invalid(fmt::format(
-            "source '{}' gives '{}' and source '{}' does not: the sources of a blend give the same "
-            "outputs; open each with fields of these names",
-            has.name, request.output, other.name));
-    return {};
-  };
-  for (size_t k = 1; k < sources.size(); ++k) {
-    HEADRACE_TRY(lacks(sources.front(), sources[k]));
-    HEADRACE_TRY(lacks(sources[k], sources.front()));
-  }
-  return {};
-}
-
-std::string_view packing_name(Packing packing) {
-  constexpr std::string_view kNames[] = {"dense", "padded", "ragged", "a list"};
-  return kNames[static_cast<size_t>(packing)];
-}
-
-Status check_equal(const std::string& first, const ColumnSpec& a, const std::string& other,
-                   const ColumnSpec& b) {
-  const auto differ = [&](std::string_view in_a, std::string_view in_b) {
-    return invalid(
-        fmt::format("field '{}' is {} in source '{}' and {} in source '{}': the sources "
-                    "of a blend give equal outputs",
-                    a.name, in_a, first, in_b, other));
-  };
-  if (a.value != b.value) return differ(a.value.text(), b.value.text());
-  if (a.many != b.many)
-    return differ(a.many ? "many values" : "one value", b.many ? "many values" : "one value");
-  if (a.packing != b.packing) return differ(packing_name(a.packing), packing_name(b.packing));
-  if (!(a.pad == b.pad)) return differ("padded by one value", "padded by another");
-  return {};
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
                                              LoaderOptions options) {
