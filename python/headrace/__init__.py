@@ -23,6 +23,7 @@ from .loader import Loader
 from .mix import Mix, cutmix, mixup
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
+from .tracing import trace
 from .weighting import weighted
 
 __version__ = "0.1.0"
@@ -70,5 +71,6 @@ __all__ = [
     "text",
     "to_xarray",
     "tokens",
+    "trace",
     "weighted",
 ]

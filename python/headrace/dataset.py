@@ -19,6 +19,7 @@ from .checks import checked_bool, path, whole
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, ColumnsField, Field
 from .messages import tell_once
+from .requests import ask, delivered, masks, tell_of_missing
 from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -133,7 +134,7 @@ def with_names(source: _core.Source, fields: Mapping[str, Field] | None) -> tupl
             given[name] = field._with(field="objects")  # what a detection set has in the form that follows the geometry
         if not isinstance(field, Field) or isinstance(field, ColumnsField) or not wanted or wanted in known:
             continue
-        names = stored_names(wanted, known)
+        names = stored_names(wanted, known, may_lack=field.optional or field.default is not None)
         if not names:
             continue
         stored = names[0] if len(names) == 1 else ";".join(names)
@@ -159,7 +160,7 @@ def _in_part(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return []
 
 
-def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]], may_lack: bool = False) -> list[str]:
     """The fields of the data that a name stands for; none where it is no such name."""
     of_part = _in_part(wanted, known)
     if of_part:
@@ -167,7 +168,7 @@ def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[st
     if ";" in wanted:
         names = [n.strip() for n in wanted.split(";")]
         found = [n for n in dict.fromkeys(names) if n in known]
-        if not found:
+        if not found and not may_lack:
             raise UsageError(f"there is no field {' or '.join(map(repr, names))} in the data; it has {', '.join(known)}")
         return found
     if wanted == "image":
@@ -259,59 +260,6 @@ def with_columns(source: _core.Source, fields: Mapping[str, Field] | None) -> tu
     return source.stacked(described), given
 
 
-def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> list[dict[str, Any]]:
-    """Fields as the engine takes them. Functions are called once, to learn what they give."""
-    if fields is None:
-        return []
-    if not isinstance(fields, Mapping) or not fields:
-        raise UsageError("fields is a dict: {'image': hr.image('jpg'), ...}")
-    specs = []
-    for name, field in fields.items():
-        if not isinstance(name, str):
-            raise UsageError(f"fields: the name of an output is a text, not {name!r}")
-        if not isinstance(field, Field):
-            raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
-        if any("stats" in params for _, params in field.steps):  # of a view, or no file of arrays: one number each
-            from .arrays.statistics import settled
-
-            field = settled(field, name, [field.field], (), (), ())
-        spec: dict[str, Any] = {
-            "output": name,
-            "field": field.field,
-            "what": field.what,
-            "options": field.options,
-            "steps": field.steps,
-            "packing": field.packing,
-            "many": field.many,
-        }
-        if field.packing == "padded":
-            spec["pad"] = field.pad_value
-        if field.joint:
-            spec.update(joint=field.joint, leads=field.leads)
-        if field.functions:
-            from .mapping import map_spec
-
-            spec["map"] = map_spec(name, field, spec, source)
-        specs.append(spec)
-    return specs
-
-
-def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """How each output reaches Python: (name, "array" | "scalar" | "text" | "bytes" | "json")."""
-    if fields is None:
-        kinds = dict.fromkeys(("int", "float", "array", "npy", "tokens"), "array") | {"text": "text", "json": "text"}
-        return [(name, kinds.get(kind, "bytes")) for name, kind, _ in source.schema]
-    out = []
-    for (name, field), spec in zip(fields.items(), specs):
-        how = field.finish
-        if "map" in spec:
-            how = spec["map"]["result"]
-        if field.packing in ("padded", "ragged"):
-            how = "array"
-        out.append((name, how))
-    return out
-
-
 def class_names(source: _core.Source, urls: Any) -> list[str]:
     from .labels import hugging_face_classes
 
@@ -389,9 +337,10 @@ class Dataset(_Base):
 
     def _attach(self, source: _core.Source) -> None:
         self._source = source
-        specs = field_specs(self._fields, source)
-        self._finishes = finishes(self._fields, source, specs)
-        self._core = _core.Dataset.make(source, specs)
+        asked = ask(self._fields, source)
+        self._finishes, self._masks = delivered(asked, source), masks(asked)
+        self._core = _core.Dataset.make(source, [a.request for a in asked])
+        tell_of_missing(self._fields, source)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -437,9 +386,14 @@ class Dataset(_Base):
 
     def _sample(self, n: int) -> dict[str, Any]:
         out = {}
-        for (name, how), value in zip(self._finishes, self._core.at(n, [how for _, how in self._finishes])):
+        values = self._core.at(n, [how for _, how in self._finishes])
+        for (name, how), value in zip(self._finishes, values):
             if value is not None:
                 out[name] = parsed(value) if how == "json" else value
+            elif name in self._masks:
+                out[name] = None
+        for name, is_there in zip(self._masks, values[len(self._finishes) :]):
+            out[f"{name}_valid"] = is_there
         return out
 
     def _column(self, name: str) -> Any:
