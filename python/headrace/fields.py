@@ -594,15 +594,6 @@ def columns(names: Sequence[str], *, dtype: str = "f32", missing: str | float = 
     return out
 
 
-def tokens(field: str, *, dtype: str | None = None, shape: int | Sequence[int] | None = None, many: bool = False) -> ArrayField:
-    """Tokens: an array with one axis, of any length; ``dtype`` and ``shape`` as for ``hr.array``.
-
-    A list in a batch; ``.padded()`` gives (values, lengths), ``.ragged()`` (values, offsets, lengths).
-    Of one length (of the data, or by ``shape=2048``) they are dense.
-    """
-    return _numbers("tokens", field, dtype, shape, many)
-
-
 def text(field: str, *, many: bool = False) -> Field:
     """UTF-8 text as ``str``, a list in a batch. ``many``: as for ``hr.array``."""
     return _plain("text", field, many)

@@ -134,6 +134,8 @@ nb::list fields_of(const SourceHandle& s) {
     d["many"] = f.many;
     d["picture"] =
         f.storage == Storage::kExtent && f.kind != Kind::kNpy && is_picture_extension(f.name);
+    const auto part = s.part_of.find(f.name);
+    d["part"] = part == s.part_of.end() ? nb::none() : to_str(part->second);
     out.append(d);
   }
   return out;
@@ -149,6 +151,7 @@ nb::list strings_of(const std::vector<std::string>& list) {
 SourceHandle view_of(const SourceHandle& base, Result<std::shared_ptr<const Source>> view) {
   SourceHandle out = base;
   out.source = unwrap(std::move(view));
+  out.weights = nullptr;  // of other samples
   return out;
 }
 
@@ -229,6 +232,13 @@ void bind_dataset(nb::module_& m) {
            [](const SourceHandle& s, const Numbers& n) {
              return view_of(s, make_view(s.source, {n.data(), n.data() + n.size()}));
            })
+      .def("weighted",
+           [](const SourceHandle& s, const Numbers& weights, uint64_t draws) {
+             SourceHandle out = s;
+             out.weights = unwrap(SampleWeights::make({weights.data(), weights.size()}, draws));
+             return out;
+           })
+      .def_prop_ro("is_weighted", [](const SourceHandle& s) { return s.weights != nullptr; })
       .def("slice", [](const SourceHandle& s, int64_t b, int64_t e, int64_t step) {
         return view_of(s, make_slice(s.source, b, e, step));
       });

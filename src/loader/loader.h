@@ -19,7 +19,11 @@ namespace headrace {
 struct LoaderSource {
   std::string name;  // of a mixture; "" for a single source
   std::shared_ptr<const Source> source;
+  std::shared_ptr<const SampleWeights> weights = nullptr;  // of its samples; null: each once
 };
+
+// The source as a plan sees it: blocks of samples, or of the draws that weights give.
+Result<PlanSource> plan_source(const LoaderSource& source);
 
 struct LoaderOptions {
   PlanOptions plan;

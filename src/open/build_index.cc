@@ -89,7 +89,7 @@ Status build_index(const std::vector<std::string>& urls, const std::string& to,
                    const OpenOptions& options) {
   std::shared_ptr<const Store> store = options.store;
   if (store == nullptr) {
-    HEADRACE_ASSIGN(store, store_of_all(urls));
+    HEADRACE_ASSIGN(store, store_of_all(urls, options.storage));
   }
   HEADRACE_ASSIGN(const std::string folder, local_path(clean_path(to)));
   HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));

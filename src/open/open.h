@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "format/format.h"
 #include "index/indexed_source.h"
+#include "storage/store_options.h"
 
 namespace headrace {
 
@@ -27,6 +28,7 @@ struct IndexProgress {
 
 struct OpenOptions {
   std::shared_ptr<const Store> store = nullptr;  // null: the one that the urls are of
+  StoreOptions storage = {};                     // how that one is opened
   std::string format = {};                       // by name; "": found out
   std::string root = {};      // of the paths in a list; "": the folder of the list
   std::string index = {};     // a folder that build_index() made; "": sidecars

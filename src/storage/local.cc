@@ -267,8 +267,9 @@ extern const StoreKind local_stores = {
     .name = "local",
     .schemes = kSchemes,
     .purpose = "files of this machine, and of what is mounted into it",
-    .is_shared = false,
-    .make = [] { return local_store(); },
+    .make = [](const StoreOptions&) -> Result<std::shared_ptr<const Store>> {
+      return local_store();
+    },
 };
 
 }  // namespace headrace

@@ -32,15 +32,6 @@ constexpr std::string_view kFile = "file";
 // Thread-safe.
 class OpenStores {
  public:
-  // Those of the table live while somebody uses them: nothing stays open for nobody.
-  std::shared_ptr<const Store> of_kind(const StoreKind& kind) {
-    if (!kind.is_shared) return kind.make();
-    MutexLock lock(mu_);
-    std::weak_ptr<const Store>& kept = kinds_[&kind];
-    std::shared_ptr<const Store> store = kept.lock();
-    if (store == nullptr) kept = store = kind.make();
-    return store;
-  }
   std::shared_ptr<const Store> registered(std::string_view scheme) {
     MutexLock lock(mu_);
     const auto it = registered_.find(scheme);
@@ -70,7 +61,6 @@ class OpenStores {
 
  private:
   Mutex mu_;
-  std::map<const StoreKind*, std::weak_ptr<const Store>> kinds_ HEADRACE_GUARDED_BY(mu_);
   std::map<std::string, std::shared_ptr<const Store>, std::less<>> registered_
       HEADRACE_GUARDED_BY(mu_);
 };
@@ -113,15 +103,29 @@ Result<Owner> owner_of(std::string_view url) {
 
 }  // namespace
 
-Result<OpenedUrl> open_store(std::string_view url) {
+Status StoreOptions::validate() const {
+  if (addressing != "auto" && addressing != "path" && addressing != "virtual")
+    return invalid(fmt::format("addressing is 'auto', 'path' or 'virtual', not '{}'", addressing));
+  if (credentials.empty() != credentials.secret_key.empty())
+    return invalid("access_key and secret_key come together");
+  for (const double seconds :
+       {backoff_s, connect_timeout_s, stall_retry_s, stall_warning_s, stall_error_s})
+    if (!(seconds > 0)) return invalid("times of a storage are seconds above 0");
+  return {};
+}
+
+Result<OpenedUrl> open_store(std::string_view url, const StoreOptions& options) {
   HEADRACE_ASSIGN(Owner owner, owner_of(url));
   if (owner.registered) return OpenedUrl{std::move(owner.registered), std::string(url)};
   const std::string_view scheme = scheme_of(url);
-  return OpenedUrl{open_stores().of_kind(*owner.kind),
+  HEADRACE_TRY(options.validate());
+  HEADRACE_ASSIGN(std::shared_ptr<const Store> store, owner.kind->make(options));
+  return OpenedUrl{std::move(store),
                    scheme.empty() || scheme == kFile ? without_file(url) : std::string(url)};
 }
 
-Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> urls) {
+Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> urls,
+                                                  const StoreOptions& options) {
   if (urls.empty()) return invalid("no data set is named");
   HEADRACE_ASSIGN(const Owner owner, owner_of(urls.front()));
   for (const std::string& url : urls) {
@@ -131,7 +135,7 @@ Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> u
           "one data set lies in one store, '{}' and '{}' are of two: open each, then mix them",
           urls.front(), url));
   }
-  HEADRACE_ASSIGN(OpenedUrl opened, open_store(urls.front()));
+  HEADRACE_ASSIGN(OpenedUrl opened, open_store(urls.front(), options));
   return std::move(opened.store);
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "storage/store.h"
+#include "storage/store_options.h"
 
 namespace headrace {
 
@@ -23,25 +24,23 @@ struct StoreKind {
   std::string_view name;  // as in stores.inc
   std::span<const std::string_view> schemes;
   std::string_view purpose;  // for the user, in a few words
-  // One for all who open a URL of it: connections are worth sharing.  Descriptors of files are not:
-  // who opens a data set anew must see what lies there now.
-  bool is_shared = true;
-  std::shared_ptr<const Store> (*make)();
+  Result<std::shared_ptr<const Store>> (*make)(const StoreOptions& options);
 };
 
 std::span<const StoreKind* const> all_stores();
 
 struct OpenedUrl {
-  std::shared_ptr<const Store> store;  // of kinds that share: one while somebody uses it
+  std::shared_ptr<const Store> store;  // a new one: who opens anew sees what lies there now
   std::string path;                    // as the store takes it
 };
 
 // Plain paths and file:// are of the local file system, whose paths have no scheme; of all others
 // the path is the URL.  An unknown scheme is kUnsupported: the text lists the known ones.
-Result<OpenedUrl> open_store(std::string_view url);
+Result<OpenedUrl> open_store(std::string_view url, const StoreOptions& options = {});
 
 // The one store that all of `urls` lie in.
-Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> urls);
+Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> urls,
+                                                  const StoreOptions& options = {});
 
 // Of a URL that is to be written, or opened by a library that knows files alone: its path.
 // kUnsupported where it is of another store.
