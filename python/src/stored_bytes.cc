@@ -67,7 +67,7 @@ nb::object stored_bytes(SharedBuffer buffer) {
   const size_t size = buffer->size();
   if (size < kWorthIt || buffer.use_count() != 1 || !g_has_layout)
     return nb::bytes(buffer->data(), size);
-  buffer->data()[size] = std::byte{0};  // as in every PyBytesObject
+  buffer->data()[size] = std::byte{0};  // as behind all bytes
   auto* self = reinterpret_cast<BytesHead*>(buffer->margin() + kMargin - kHead);
   std::byte* margin = buffer->margin();
   new (margin) SharedBuffer(std::move(buffer));
