@@ -48,7 +48,7 @@ bool has(nb::handle dict, const char* name) {
 ArrayDescription description_of(nb::handle d, const Store& store) {
   nb::dict plain;
   for (const auto& [name, value] : nb::borrow<nb::dict>(d))
-    if (nb::cast<std::string_view>(name) != "readers") plain[name] = value;
+    if (nb::cast<std::string>(name) != "readers") plain[name] = value;
   const Tree tree = to_tree(plain);
   Result<ArrayDescription> made = internal("not made");
   {

@@ -51,7 +51,9 @@ class Kept:
         self.format = str(found["format"]) if found else kind()
         self._is_worth_it = index is None and (self.format not in _QUICK or len(self.paths) > 1)
         if found is None and self._is_worth_it and stored_files.exists(self.paths[0][0]):
-            self._lock = _core.build_lock(self.paths[0][0])
+            # Not the file itself: h5py locks it too, and a writer may hold it.
+            lead = self.paths[0][0]
+            self._lock = _core.build_lock(lead if stored_files.is_url(lead) else stored_files.parent(lead))
             found = self._find()  # another process may have kept it meanwhile
         self._entries = dict(zip(self.paths, found["entries"])) if found else {}
 
