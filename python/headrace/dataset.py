@@ -229,9 +229,9 @@ def open_data(
                 )
         return with_columns(open_source(urls, index, root, in_memory), fields)
     else:
-        source, fields = open_arrays(urls, fields)
-    if index is not None or root is not None:
-        raise Unsupported("index and root are not there for files of arrays")
+        source, fields = open_arrays(urls, fields, path(index, "index") if index is not None else None)
+    if root is not None:
+        raise Unsupported("root is not there for files of arrays")
     if in_memory == "decoded":
         raise UsageError("in_memory='decoded' is for pictures; of arrays say in_memory=True")
     if in_memory:

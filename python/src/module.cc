@@ -9,6 +9,9 @@
 namespace headrace::py {
 void bind_array_pack(nanobind::module_& m);
 void bind_array_source(nanobind::module_& m);
+void bind_array_files(nanobind::module_& m);
+void bind_array_index(nanobind::module_& m);
+void bind_store(nanobind::module_& m);
 void bind_zarr(nanobind::module_& m);
 void bind_combined(nanobind::module_& m);
 void bind_columns(nanobind::module_& m);
@@ -36,6 +39,9 @@ NB_MODULE(_core, m) {
   headrace::py::bind_combined(m);
   headrace::py::bind_made(m);
   headrace::py::bind_array_source(m);
+  headrace::py::bind_array_files(m);
+  headrace::py::bind_array_index(m);
+  headrace::py::bind_store(m);
   headrace::py::bind_zarr(m);
   headrace::py::bind_images(m);
   headrace::py::bind_options(m);
