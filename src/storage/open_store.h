@@ -23,8 +23,10 @@ namespace headrace {
 struct StoreKind {
   std::string_view name;  // as in stores.inc
   std::span<const std::string_view> schemes;
-  std::string_view purpose;  // for the user, in a few words
-  Result<std::shared_ptr<const Store>> (*make)(const StoreOptions& options);
+  std::string_view purpose;   // for the user, in a few words
+  bool mixes_schemes = true;  // one store reads what is of any of them
+  Result<std::shared_ptr<const Store>> (*make)(const StoreOptions& options,
+                                               std::string_view scheme);
 };
 
 std::span<const StoreKind* const> all_stores();

@@ -40,6 +40,8 @@ struct StoreOptions {
 
   // HTTP.
   std::string token = {};  // Authorization: Bearer
+  std::string user = {};   // Authorization: Basic
+  std::string password = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string ca_file = {};       // in place of the system's
   bool allow_plain_http = false;  // credentials over http:// to other machines
