@@ -85,6 +85,27 @@ def with_frame(jpeg: bytes, height: int, width: int, marker: int = 0xC0, precisi
     )
 
 
+def with_byte(data: bytes, at: int, value: int) -> bytes:
+    return data[:at] + bytes([value]) + data[at + 1 :]
+
+
+def with_segment(jpeg: bytes, marker: int, content: bytes) -> bytes:
+    return jpeg[:2] + bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content + jpeg[2:]
+
+
+def with_scan(jpeg: bytes, first: int, last: int, bits: int) -> bytes:
+    """Other numbers at the end of the scan's header: first and last coefficient, and their bits."""
+    at = jpeg.index(b"\xff\xda")
+    end = at + 2 + struct.unpack(">H", jpeg[at + 2 : at + 4])[0]
+    return jpeg[: end - 3] + bytes([first, last, bits]) + jpeg[end:]
+
+
+def between(jpeg: bytes) -> bytes:
+    """A few bytes before the quantisation tables, which are no part of any segment."""
+    at = jpeg.index(b"\xff\xdb")
+    return jpeg[:at] + bytes(5) + jpeg[at:]
+
+
 def with_header(png: bytes, **changes: int) -> bytes:
     """The IHDR chunk with other numbers and a right checksum."""
     names = ("width", "height", "depth", "colour", "compression", "filter", "interlace")
@@ -135,6 +156,16 @@ def tiff(mode: str, **options: Any) -> bytes:
     return save(make_picture(3, SIZE, mode), "TIFF", **options)
 
 
+_GRAY = np.asarray(PHOTO.convert("L"))
+PNM = {
+    "P1": b"P1\n# a comment\n4 2\n0 1 0 1\n1 0 1 0\n",
+    "P2": b"P2\n%d %d\n255\n" % SIZE + b"\n".join(b" ".join(b"%d" % v for v in row) for row in _GRAY) + b"\n",
+    "P3": b"P3 2 2 255 1 2 3 4 5 6 7 8 9 10 11 12\n",
+    "P4": save(PHOTO.convert("1"), "PPM"),
+    "P5": save(PHOTO.convert("L"), "PPM"),
+    "P6": save(PHOTO, "PPM"),
+}
+
 P, DATA, NO = "Pillow's", hr.DataError, hr.Unsupported
 
 # fmt: off
@@ -153,6 +184,11 @@ CASES: dict[str, list[Case]] = {
         Case("lossless", lambda: with_frame(JPEG, 40, 48, 0xC3), NO),
         Case("several pictures in one file (MPO)", lambda: save(PHOTO, "MPO", save_all=True, append_images=[PHOTO.rotate(90)]), P, "the first"),
         Case("an EXIF that makes no sense", lambda: save(PHOTO, "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff"), P, "also with `orient=True`"),
+        Case("scan parameters that make no sense", lambda: with_scan(JPEG, 0, 0, 0), P, "libjpeg warns; a sequential scan does without them"),
+        Case("JFIF of version 2", lambda: with_byte(JPEG, JPEG.index(b"JFIF") + 5, 2), P, "libjpeg warns; nothing depends on it"),
+        Case("an unknown colour transform of Adobe's", lambda: with_segment(JPEG, 0xEE, b"Adobe\0\x64\0\0\0\0\x07"), P, "libjpeg warns; the usual one is taken"),
+        Case("progressive, filler before the end mark", lambda: save(PHOTO, "JPEG", progressive=True)[:-2] + bytes(9) + b"\xff\xd9", P, "libjpeg warns; all blocks are there"),
+        Case("bytes between two segments", lambda: between(JPEG), DATA, "`strict=False`: decoded and counted"),
         Case("garbage behind it", lambda: JPEG + b"garbage" * 100, P),
         Case("another JPEG behind it", lambda: JPEG + save(PHOTO.rotate(180), "JPEG"), P, "the first"),
         Case("garbage before it", lambda: b"garbage" + JPEG, DATA),
@@ -214,6 +250,22 @@ CASES: dict[str, list[Case]] = {
         Case("TIFF, CMYK", lambda: tiff("CMYK"), P),
         Case("TIFF, 16-bit gray", lambda: tiff("I;16"), P, "clipped to 255"),
         Case("TIFF, several pages", lambda: animation("TIFF"), P, "the first"),
+        *(Case(f"PNM, {name}", lambda data=data: data, P) for name, data in PNM.items()),
+        Case("PFM", lambda: save(PHOTO.convert("L").convert("F"), "PPM"), P, "levels as Pillow converts them"),
+        Case("TGA", lambda: save(PHOTO, "TGA"), P),
+        Case("TGA, gray", lambda: save(PHOTO.convert("L"), "TGA"), P),
+        Case("TGA, palette", lambda: save(PHOTO.convert("P"), "TGA"), P),
+        Case("TGA, run lengths, alpha", lambda: save(make_picture(1, SIZE, "RGBA"), "TGA", compression="tga_rle"), P),
+        Case("TGA, without the footer", lambda: save(PHOTO, "TGA")[: 18 + 3 * SIZE[0] * SIZE[1]], P, "as version 1 has it"),
+        Case("TGA, cut in the middle", lambda: save(PHOTO, "TGA")[:3000], DATA),
+        Case("PCX", lambda: save(PHOTO, "PCX"), P),
+        Case("SGI", lambda: save(PHOTO, "SGI"), P),
+        Case("ICO", lambda: save(PHOTO, "ICO"), P),
+        Case("ICNS", lambda: save(PHOTO.resize((64, 64)), "ICNS"), P),
+        Case("DDS", lambda: save(PHOTO, "DDS"), P),
+        Case("MSP", lambda: save(PHOTO.convert("1"), "MSP"), P),
+        Case("BLP", lambda: save(PHOTO.convert("P"), "BLP"), P),
+        Case("JPEG 2000", lambda: save(PHOTO, "JPEG2000"), P),
         Case("TIFF, cut in the middle", lambda: tiff("RGB")[:3000], DATA),
         Case("BMP, cut in the middle", lambda: save(PHOTO, "BMP")[:3000], DATA),
         Case("BMP of 60,000 x 60,000 pixels", lambda: (lambda b: b[:18] + struct.pack("<ii", 60000, 60000) + b[26:])(save(PHOTO, "BMP")), DATA, "nothing is allocated"),
@@ -411,7 +463,10 @@ What holds for all of them:
   decoded as Pillow decodes it (most flips: 161 of 200 in a JPEG). A warning of libjpeg about damaged data is an error; `hr.image(f, strict=False)` takes such
   pictures as far as they go and counts them in `loader.stats()["damaged"]`.
 - Damage below the part of the picture that is asked for may stay unnoticed, since it is not decoded (JPEG, WebP).
-- `hr.DataError` is what `bad_samples="replace"` replaces; `hr.Unsupported` always reaches you.
+- A picture that cannot be decoded, damaged (`hr.DataError`) or of a kind that nothing here reads (`hr.Unsupported`), is a bad sample: `bad_samples="replace"`
+  takes another one.
+- Warnings of libjpeg that cannot change a pixel are no errors: a version of JFIF, an unknown transform of Adobe's, parameters of a sequential scan, filler before the
+  end mark. What Pillow reads in spite of another warning, `strict=False` reads too, in the header as well.
 - Orientation (`orient=True`) is read from the EXIF block of JPEG, PNG (`eXIf`) and WebP, nowhere else; without sense, it is upright.
 - What headrace does not decode itself goes through Pillow, where that is installed: one picture at a time, under the GIL. It
   says so once.

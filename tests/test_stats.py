@@ -238,8 +238,11 @@ def test_bad_calls(store, tmp_path):
         with pytest.raises(hr.UsageError, match=words):
             call()
     (tmp_path / "d").mkdir()
+    (tmp_path / "d/x.csv").write_text("a,b\n1,2\n")
     with pytest.raises(hr.Unsupported, match="files of arrays"):
-        hr.stats(tmp_path / "d")
+        hr.stats(tmp_path / "d/x.csv")
+    with pytest.raises(hr.UsageError, match="sample is for pictures"):
+        hr.stats(url, sample=3)
 
 
 def test_damaged_chunks_name_file_and_offset(tmp_path):

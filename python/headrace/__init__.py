@@ -16,11 +16,14 @@ from .blend import Blend, blend
 from .dataset import Dataset
 from .dataset import open as open
 from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
-from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text, tokens
+from .fields import IMAGENET, ArrayField, Field, ImageField, array, columns, image, key, scalar, text
+from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
+from .weighting import weighted
 
 __version__ = "0.1.0"
 
@@ -55,6 +58,7 @@ __all__ = [
     "formats",
     "image",
     "image_size",
+    "join",
     "joint",
     "key",
     "mask",
@@ -66,4 +70,5 @@ __all__ = [
     "text",
     "to_xarray",
     "tokens",
+    "weighted",
 ]

@@ -28,6 +28,11 @@ class Batch(dict[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
 
+    def _repr_html_(self) -> str:
+        from .notebook import batch_html
+
+        return batch_html(self)
+
     @property
     def indices(self) -> np.ndarray[Any, Any]:
         """Which samples these are: the numbers of ``ds[i]`` (int64)."""

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 from typer.core import TyperGroup
@@ -74,14 +74,21 @@ def inspect(
     index: Index = None,
     sample: Annotated[int, typer.Option(help="The sample that is shown; -1 is the last.")] = 0,
     read: Annotated[int, typer.Option(help="Samples that are read for the sizes.", min=1)] = 32,
+    contact_sheet: Annotated[
+        Optional[str],
+        typer.Option("--contact-sheet", metavar="FILE", help="Pictures of the data set side by side, as a JPEG, PNG or WebP."),
+    ] = None,
+    pictures: Annotated[int, typer.Option(help="Pictures on the contact sheet.", min=1, max=10000)] = 64,
     as_json: Json = False,
 ) -> None:
-    """What a data set is: format, fields, counts, sizes, and one sample.
+    """What a data set is: format, fields, counts, sizes, and one sample; its pictures as one file.
 
-    Example: [bold]headrace inspect 'train-{0000..0127}.tar'[/]
+    Example: [bold]headrace inspect 'train-{0000..0127}.tar'[/], [bold]headrace inspect photos --contact-sheet photos.jpg[/]
     """
-    from . import inspection, terminal
+    from . import inspection, notebook, terminal
 
+    if contact_sheet is not None:
+        notebook.write_contact_sheet(hr.open(url, root=root, index=index), contact_sheet, pictures)
     with terminal.console(stderr=True).status("opening (the first time builds the index)"):
         facts = inspection.look(url, root=root, index=index, number=sample, samples=read)
     if as_json:

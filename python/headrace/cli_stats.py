@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``headrace stats``: statistics of the variables of files of arrays."""
+"""``headrace stats``: statistics of the variables of files of arrays, and of the pixels of pictures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import headrace as hr
 
 from .cli_options import Json, Names, Threads, names
 
-_Arrays = Annotated[list[str], typer.Argument(help="HDF5, NetCDF, Zarr or npy: files, globs, braces.")]
+_Arrays = Annotated[list[str], typer.Argument(help="Files of arrays or of pictures: paths, globs, braces.")]
 
 
 def stats(
@@ -20,14 +20,15 @@ def stats(
         Names, typer.Option(help="Names of variables, t2m,u10 or the option again; all but coordinates unless given.")
     ] = None,
     per: Annotated[Optional[str], typer.Option(help="An axis: numbers for each index of it, like level.")] = None,
+    sample: Annotated[Optional[int], typer.Option(help="Of pictures: so many, evenly spaced.", min=1)] = None,
     to: Annotated[Optional[str], typer.Option(metavar="FILE", help="Written there as JSON, for .normalize(FILE).")] = None,
     as_json: Json = False,
     threads: Threads = 0,
 ) -> None:
-    """Mean, std, min, max, count and NaN count of each variable, for normalising.
+    """Mean, std, min, max, count and NaN count of each variable, or of each channel of pictures (values/255), for normalising.
 
     Example: [bold]headrace stats 'era5-{1979..2020}.nc' --fields t,z --per level --to stats.json[/],
-    then [bold]hr.array("t").normalize("stats.json")[/]
+    then [bold]hr.array("t").normalize("stats.json")[/]; [bold]headrace stats photos --sample 5000[/]
     """
     from . import terminal
 
@@ -37,6 +38,7 @@ def stats(
             url,
             names(fields),
             per=per,
+            sample=sample,
             threads=threads,
             progress=lambda done, total: bars.update(task, completed=done, total=total),
         )
@@ -47,7 +49,16 @@ def stats(
 
         print(json.dumps(found, indent=1))
         return
-    rows = terminal.table("variable", per or "", ">count", ">NaN", ">mean", ">std", ">min", ">max")
+    rows = terminal.table(
+        "variable",
+        per or next((e["per"] for e in found.values() if "per" in e), ""),
+        ">count",
+        ">NaN",
+        ">mean",
+        ">std",
+        ">min",
+        ">max",
+    )
     for name, entry in found.items():
         for row in _rows(name, entry):
             rows.add_row(*row)
@@ -63,4 +74,7 @@ def _rows(name: str, entry: dict[str, Any]) -> list[list[Any]]:
     numbers = [entry[k] for k in ("count", "nan", "mean", "std", "min", "max")]
     if "per" not in entry:
         return [[terminal.plain(name), "", *map(text, numbers)]]
-    return [[terminal.plain(name), text(at), *map(text, row)] for at, *row in zip(entry["at"], *numbers)]
+    return [
+        [terminal.plain(name), at if isinstance(at, str) else text(at), *map(text, row)]
+        for at, *row in zip(entry["at"], *numbers)
+    ]

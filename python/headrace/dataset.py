@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import json
 import os
@@ -23,6 +24,9 @@ from .views import Views
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".csv.zst", ".tsv.zst", ".jsonl.zst")
+
+#: What people call the number of a sample's class, the usual one first.
+LABELS = ("cls", "label", "labels", "class", "target", "y")
 
 #: Of which fields say what a sample is.
 ARRAY_FORMATS = ("hdf5", "netcdf", "npy", "zarr")
@@ -59,6 +63,9 @@ def urls_of(source: Any) -> list[str]:
         raise UsageError(
             "an xarray Dataset is taken by hr.open and hr.Loader; here hr.open(ds) or the path of its files is wanted"
         )
+    from .habits import refuse_source
+
+    refuse_source(source)
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
@@ -136,8 +143,27 @@ def with_names(source: _core.Source, fields: Mapping[str, Field] | None) -> tupl
     return (source.either(list(added.values())) if added else source), given
 
 
+def _part_name(name: str, field: Mapping[str, Any]) -> str:
+    """What a joined field is called in its part."""
+    return name.removeprefix(f"{field['part']}.") if field["part"] else name
+
+
+def _in_part(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """``images.jpg`` of a join, also where no other part has a jpg; ``images.image``."""
+    for part in {f["part"] for f in known.values() if f["part"]}:
+        if wanted.startswith(f"{part}."):
+            own = {_part_name(n, f): n for n, f in known.items() if f["part"] == part}
+            inner = wanted[len(part) + 1 :]
+            plain = {name: {**known[n], "part": None} for name, n in own.items()}
+            return [own[inner]] if inner in own else [own[n] for n in stored_names(inner, plain)]
+    return []
+
+
 def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The fields of the data that a name stands for; none where it is no such name."""
+    of_part = _in_part(wanted, known)
+    if of_part:
+        return of_part
     if ";" in wanted:
         names = [n.strip() for n in wanted.split(";")]
         found = [n for n in dict.fromkeys(names) if n in known]
@@ -145,8 +171,30 @@ def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[st
             raise UsageError(f"there is no field {' or '.join(map(repr, names))} in the data; it has {', '.join(known)}")
         return found
     if wanted == "image":
-        return [n for n, f in known.items() if f["picture"] and "." not in n and ";" not in n]
+        pictures = {n: f for n, f in known.items() if f["picture"] and not set(".;") & set(_part_name(n, f))}
+        parts = dict.fromkeys(f["part"] for f in pictures.values())
+        if len(parts) > 1:
+            raise UsageError(f"'image': which one? {', '.join(f'{part}.image' for part in parts)} are there")
+        return list(pictures)
     return []
+
+
+class Parts(abc.ABC):
+    """What a data set that is made of others is opened from, in the place of paths."""
+
+    parts: list[Dataset]
+
+    @abc.abstractmethod
+    def open(self, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]: ...
+
+
+def apply_view(source: _core.Source, view: Any) -> _core.Source:
+    """A slice, a list of numbers, new names of fields, or weights of samples."""
+    if isinstance(view, tuple):
+        return source.slice(*view)
+    if not isinstance(view, Mapping):
+        return source.view(view)
+    return source.either(view["rename"]) if "rename" in view else source.weighted(view["weights"], view["draws"])
 
 
 def open_data(
@@ -156,7 +204,19 @@ def open_data(
     from .arrays.files import are_arrays
     from .arrays.open import open_arrays
     from .arrays.xarray import Traced, XarrayCube
+    from .tokens import open_windows, wants_windows
 
+    if isinstance(urls, Parts):
+        return with_columns(*urls.open(fields))
+    if wants_windows(fields) and fields is not None:
+        source = open_windows(urls, fields, index)
+        if root is not None or in_memory == "decoded":
+            raise UsageError("root= and in_memory='decoded' are not for files of tokens")
+        if in_memory:
+            source = _core.hold(source)
+        for notice in source.notices:
+            tell_once(notice)
+        return source, fields
     if isinstance(urls, Traced):
         source, fields = open_arrays(XarrayCube(urls), fields)
     elif not are_arrays(urls, fields):
@@ -263,6 +323,14 @@ def parsed(value: Any) -> Any:
     return [parsed(v) for v in value] if isinstance(value, list) else json.loads(value)
 
 
+def renamed_fields(fields: Mapping[str, Field] | None, view: Any) -> Mapping[str, Field] | None:
+    """Fields after a view: those that ask for what it renamed, by the new name."""
+    if fields is None or not isinstance(view, Mapping) or "rename" not in view:
+        return fields
+    new = {entry["of"][0]: entry["name"] for entry in view["rename"]}
+    return {name: field._with(field=new.get(field.field, field.field)) for name, field in fields.items()}
+
+
 class Column(Sequence[Any]):
     """One field of all samples, read as they are asked for."""
 
@@ -312,8 +380,11 @@ class Dataset(_Base):
         self._urls, self._given, self._index, self._root, self._views = urls, fields, index, root, views
         self._in_memory = in_memory
         source, self._fields = open_data(urls, fields, index, root, in_memory)
+        self._opened = source
+        self._kept: dict[str, _core.Column] = {}  # what was looked into, for all views
         for view in views:
-            source = source.slice(*view) if isinstance(view, tuple) else source.view(view)
+            source = apply_view(source, view)
+            self._fields = renamed_fields(self._fields, view)
         self._attach(source)
 
     def _attach(self, source: _core.Source) -> None:
@@ -373,10 +444,15 @@ class Dataset(_Base):
 
     def _column(self, name: str) -> Any:
         """``ds["cls"]``: numbers as one array, texts as a list, anything else read when it is asked for."""
+        from .inside import find_look
+
         if name in (self._fields or ()):
             return Column(self, name)
         known = {f["name"]: f for f in self._source.fields}
         names = [name] if name in known else stored_names(name, known)
+        if not names and name != "key" and find_look(self, name) is not None:
+            column = self._whole_column(name)
+            return np.asarray(column) if all(isinstance(v, (int, float)) for v in column) else column
         if not names and name != "key":
             raise UsageError(f"there is no field '{name}'; there are {', '.join(n for n, _ in self.schema)}")
         if name == "key" or (
@@ -392,14 +468,38 @@ class Dataset(_Base):
         kinds = {f["name"]: f["kind"] for f in self._source.fields}
         plain = [n for n in names if n not in (self._fields or ()) and (n == "key" or kinds.get(n) in ("int", "float", "text"))]
         cheap = dict(zip(plain, self._source.columns(plain, begin, end))) if plain else {}
-        return [cheap[n] if n in cheap else self._column(n)[begin:end] for n in names]
+        return [cheap[n] if n in cheap else list(self._column(n)[begin:end]) for n in names]
 
     def _raw(self) -> Dataset:
         """The same samples as they lie."""
-        other = self._view((0, len(self), 1))
+        other = object.__new__(Dataset)
+        other.__dict__.update(self.__dict__)
         other._fields = other._given = None
         other._attach(self._source)
         return other
+
+    def _kept_answers(self, function: Any, names: list[str], keep: str) -> np.ndarray[Any, Any]:
+        from .inside import kept_answers
+
+        return kept_answers(self, function, names, keep)
+
+    def _columns_of(self, condition: str) -> dict[str, Any]:
+        from .inside import columns_of
+
+        return columns_of(self, condition)
+
+    def _whole_column(self, name: str) -> list[Any]:
+        from .inside import whole_column
+
+        return whole_column(self, name)
+
+    def _label(self) -> str:
+        """The field that says which class a sample is of."""
+        known = [*(self._fields or ()), *(name for name, _ in self.schema)]
+        for usual in LABELS:
+            if usual in known:
+                return usual
+        raise UsageError(f"which field has the classes? Say field=; there are {', '.join(dict.fromkeys(known))}")
 
     @property
     def classes(self) -> list[str]:
@@ -411,9 +511,31 @@ class Dataset(_Base):
         other._urls, other._fields, other._index, other._root = self._urls, self._fields, self._index, self._root
         other._given = self._given
         other._in_memory = self._in_memory
+        other._opened, other._kept = self._opened, self._kept
         other._views = (*self._views, view)
-        other._attach(self._source.slice(*view) if isinstance(view, tuple) else self._source.view(view))
+        if self._source.is_weighted:
+            raise UsageError("views come before weights: hr.weighted(ds.where(…), weights)")
+        other._fields = renamed_fields(self._fields, view)
+        other._attach(apply_view(self._source, view))
         return other
+
+    def __add__(self, other: Any) -> Dataset:
+        """One data set after the other."""
+        from .joining import concatenate
+
+        return concatenate([self, other])
+
+    def rename(self, names: Mapping[str, str]) -> Dataset:
+        """``ds.rename({"new": "old"})``: the same samples, with other names for stored fields."""
+        known = {name for name, _ in self.schema}
+        if not isinstance(names, Mapping) or not all(isinstance(n, str) for pair in names.items() for n in pair):
+            raise UsageError(f"rename takes a dict {{'new': 'old'}}, not {names!r}")
+        for new, old in names.items():
+            if old not in known:
+                raise UsageError(f"rename: there is no field '{old}'; there are {', '.join(sorted(known))}")
+            if not new or new in known - set(names.values()):
+                raise UsageError(f"rename: there is a field '{new}' already" if new else "rename: a name is empty")
+        return self._view({"rename": [{"name": new, "of": [old], "replaces": True} for new, old in names.items()]})
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[i] for i in range(len(self)))
@@ -421,6 +543,11 @@ class Dataset(_Base):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name} ({kind})" for name, kind in self.schema)
         return f"<headrace data set: {len(self)} samples, {self.format}, fields {fields}>"
+
+    def _repr_html_(self) -> str:
+        from .notebook import dataset_html
+
+        return dataset_html(self)
 
     @property
     def format(self) -> str:

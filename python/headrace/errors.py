@@ -75,7 +75,8 @@ def make(code: str, text: str, file: str, offset: int, sample: int, key: str) ->
     """The exception for a failure in the engine; called from the bindings."""
     error = _TYPES.get(code, Error)(text)
     if _RAISED in text:
-        error.__cause__ = _raised.get(text.partition(_RAISED)[2])
+        said = text.partition(_RAISED)[2]  # a remedy may follow it
+        error.__cause__ = _raised.get(max((t for t in _raised if said.startswith(t)), key=len, default=""))
     for name, value in (("file", file), ("key", key)):
         setattr(error, name, value or None)
     for name, number in (("offset", offset), ("sample", sample)):

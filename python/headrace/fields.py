@@ -11,7 +11,7 @@ import copy
 import json
 import numbers
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from .errors import UsageError
@@ -367,8 +367,13 @@ class ImageField(Field):
         return self._step("auto_augment", policy=policy, interpolation=interpolation, fill=fill)
 
     def normalize(self, mean: Any, std: Any = None) -> ImageField:
-        """``(value/255 - mean) / std`` as f32; ``normalize(hr.IMAGENET)`` gives both."""
-        if std is None:
+        """``(value/255 - mean) / std`` as f32; ``normalize(hr.IMAGENET)`` gives both, and so does ``normalize(stats["image"])``
+        of ``stats = hr.stats("photos")``, or the path of the JSON that ``headrace stats --to`` writes."""
+        if std is None and isinstance(mean, (Mapping, str, os.PathLike)):
+            from .picture_stats import mean_and_std
+
+            mean, std = mean_and_std(mean, self.field)
+        elif std is None:
             try:
                 mean, std = mean
                 len(mean), len(std)
@@ -587,15 +592,6 @@ def columns(names: Sequence[str], *, dtype: str = "f32", missing: str | float = 
     out = ColumnsField("array", ",".join(names))
     out.columns, out.missing, out.dtype, out.finish = list(names), missing, dtype, "array"
     return out
-
-
-def tokens(field: str, *, dtype: str | None = None, shape: int | Sequence[int] | None = None, many: bool = False) -> ArrayField:
-    """Tokens: an array with one axis, of any length; ``dtype`` and ``shape`` as for ``hr.array``.
-
-    A list in a batch; ``.padded()`` gives (values, lengths), ``.ragged()`` (values, offsets, lengths).
-    Of one length (of the data, or by ``shape=2048``) they are dense.
-    """
-    return _numbers("tokens", field, dtype, shape, many)
 
 
 def text(field: str, *, many: bool = False) -> Field:

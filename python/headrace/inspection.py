@@ -13,6 +13,7 @@ import headrace as hr
 
 from . import terminal
 from .arrays.inspect import arrays_page, look_at_arrays
+from .notebook import spread
 
 _PICTURES = ("jpeg", "png", "webp", "gif", "bmp", "tiff")
 _PREVIEW = 100  # characters of a text that are shown
@@ -21,13 +22,6 @@ _NAMES = 8  # shards and classes that are named
 
 def picture_fields(dataset: hr.Dataset) -> list[str]:
     return [name for name, kind in dataset.schema if kind in _PICTURES]
-
-
-def spread(n: int, wanted: int) -> list[int]:
-    """`wanted` numbers out of 0 … n-1, evenly spaced, the first and the last among them."""
-    if n <= wanted:
-        return list(range(n))
-    return [i * (n - 1) // (wanted - 1) for i in range(wanted)] if wanted > 1 else [0]
 
 
 def _length(value: Any) -> int | None:

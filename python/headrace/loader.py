@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from . import _core, checks, ranks
+from . import _core, checks, habits, ranks
 from .batch import Batch, register_pytree
 from .blend import Blend
 from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, with_columns
@@ -128,6 +128,7 @@ class Loader:
     window, reassign_every: how far "pool" mixes, in bytes; epochs that share one order of blocks.
     """
 
+    @habits.understood
     def __init__(
         self,
         source: Any,
@@ -205,6 +206,12 @@ class Loader:
             settings = {"batch_size": plan.global_batch // self.ranks.world, "tail": tail}
         ranks.compare_plans(core.fingerprint(), core.plan_id(), self.ranks, settings)
         register_pytree(output)
+        self._said = f"{', '.join(f'{k}={v!r}' for k, v in settings.items())}, shuffle={shuffle!r}, seed={seed!r}, fields {', '.join(name for name, _ in finish)}"
+
+    def __repr__(self) -> str:
+        core = self._running.core
+        steps = "closed" if core is None else f"{core.steps_in_epoch:,} batches an epoch"
+        return f"<headrace Loader: {steps}, rank {self.ranks.rank} of {self.ranks.world}, {self._said}>"
 
     @staticmethod
     def _need_torch(device: str) -> None:

@@ -149,7 +149,6 @@ def one_picture(source: _core.Source, options: Mapping[str, Any]) -> _core.Sourc
     pictures = [f["name"] for f in source.fields if f["picture"]]
     named = {*options["fields"], *options["drop"], *options["recode"], *(old for _, old in options["rename"])}
     taken = any(f["name"] == "image" for f in source.fields)
-    taken |= bool(options["max_side"] or options["quality"] or options["raw"])  # each is encoded as what it was
     if source.format not in ("files", "squashfs", "zip") or len(pictures) < 2 or taken or named & set(pictures):
         return source
     return source.either([{"name": "image", "of": pictures, "replaces": True}])

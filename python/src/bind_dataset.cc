@@ -20,6 +20,7 @@
 #include "index/held_source.h"
 #include "index/view.h"
 #include "loader/dataset.h"
+#include "loader/picture_levels.h"
 #include "open/open.h"
 #include "progress.h"
 
@@ -133,6 +134,8 @@ nb::list fields_of(const SourceHandle& s) {
     d["many"] = f.many;
     d["picture"] =
         f.storage == Storage::kExtent && f.kind != Kind::kNpy && is_picture_extension(f.name);
+    const auto part = s.part_of.find(f.name);
+    d["part"] = part == s.part_of.end() ? nb::none() : to_str(part->second);
     out.append(d);
   }
   return out;
@@ -148,6 +151,7 @@ nb::list strings_of(const std::vector<std::string>& list) {
 SourceHandle view_of(const SourceHandle& base, Result<std::shared_ptr<const Source>> view) {
   SourceHandle out = base;
   out.source = unwrap(std::move(view));
+  out.weights = nullptr;  // of other samples
   return out;
 }
 
@@ -174,6 +178,26 @@ nb::list sample_at(const Dataset& dataset, uint64_t i, const std::vector<std::st
   nb::list out;
   for (size_t c = 0; c < list.size(); ++c) out.append(value_of(list[c], how[c]));
   return out;
+}
+
+// How often each level occurs, int64 [channels, 256]: of a data set of one field of pictures.
+nb::object levels_of(const Dataset& dataset, const Numbers& samples, unsigned threads,
+                     nb::object function) {
+  Progress progress(std::move(function));
+  ScanOptions options{.threads = threads};
+  options.progress = [&progress](uint64_t done, uint64_t all) { progress.tell(done, all); };
+  options.cancel = progress.cancel();
+  Result<std::vector<Levels>> counted = internal("not counted");
+  {
+    nb::gil_scoped_release release;
+    counted = picture_levels(dataset, {samples.data(), samples.size()}, options);
+  }
+  progress.finish();
+  std::vector<int64_t> numbers;
+  const std::vector<Levels> levels = unwrap(std::move(counted));
+  for (const Levels& channel : levels)
+    numbers.insert(numbers.end(), channel.begin(), channel.end());
+  return int64_array(numbers, {static_cast<int64_t>(levels.size()), 256}, "numpy");
 }
 
 }  // namespace
@@ -208,6 +232,13 @@ void bind_dataset(nb::module_& m) {
            [](const SourceHandle& s, const Numbers& n) {
              return view_of(s, make_view(s.source, {n.data(), n.data() + n.size()}));
            })
+      .def("weighted",
+           [](const SourceHandle& s, const Numbers& weights, uint64_t draws) {
+             SourceHandle out = s;
+             out.weights = unwrap(SampleWeights::make({weights.data(), weights.size()}, draws));
+             return out;
+           })
+      .def_prop_ro("is_weighted", [](const SourceHandle& s) { return s.weights != nullptr; })
       .def("slice", [](const SourceHandle& s, int64_t b, int64_t e, int64_t step) {
         return view_of(s, make_slice(s.source, b, e, step));
       });
@@ -224,7 +255,9 @@ void bind_dataset(nb::module_& m) {
                   [](const SourceHandle& s, nb::handle fields) {
                     return unwrap(Dataset::make(s.source, field_requests(fields)));
                   })
-      .def("at", &sample_at);
+      .def("at", &sample_at)
+      .def("picture_levels", &levels_of, nb::arg("samples"), nb::arg("threads") = 0,
+           nb::arg("progress") = nb::none());
 }
 
 }  // namespace headrace::py

@@ -254,7 +254,7 @@ std::unique_ptr<PyLoader> make_loader(
     const std::vector<std::pair<std::string, SourceHandle*>>& sources, nb::handle fields,
     const LoaderOptions& options) {
   std::vector<LoaderSource> list;
-  for (const auto& [name, handle] : sources) list.push_back({name, handle->source});
+  for (const auto& [name, handle] : sources) list.push_back({name, handle->source, handle->weights});
   return std::make_unique<PyLoader>(
       unwrap(Loader::make(std::move(list), field_requests(fields), options)));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind_scans.h"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -28,12 +29,14 @@ nb::object numbers_of(const std::vector<uint64_t>& samples) {
   return int64_array(numbers, {static_cast<int64_t>(numbers.size())}, "numpy");
 }
 
-nb::object find(const SourceHandle& s, const std::string& expression, nb::object function) {
+nb::object find(const SourceHandle& s, const std::string& expression, nb::object function,
+                const std::map<std::string, const FieldColumn*>& columns) {
   Progress progress(std::move(function));
+  const GivenColumns given(columns.begin(), columns.end());
   Result<std::vector<uint64_t>> found = internal("not looked");
   {
     nb::gil_scoped_release release;
-    found = find_samples(*s.source, expression, scan_options(progress));
+    found = find_samples(*s.source, expression, scan_options(progress), given);
   }
   progress.finish();
   return numbers_of(unwrap(std::move(found)));
@@ -119,7 +122,8 @@ SourceHandle either(const SourceHandle& s, nb::handle alternatives) {
 }  // namespace
 
 void bind_scans(nb::class_<SourceHandle>& source) {
-  source.def("find", &find, nb::arg("expression"), nb::arg("progress") = nb::none())
+  source.def("find", &find, nb::arg("expression"), nb::arg("progress") = nb::none(),
+             nb::arg("columns") = std::map<std::string, const FieldColumn*>())
       .def("split_by_key", &split, nb::arg("shares"), nb::arg("seed"))
       .def("split_by_order", &borders, nb::arg("shares"))
       .def("columns", &columns, nb::arg("names"), nb::arg("begin"), nb::arg("end"))

@@ -3,11 +3,13 @@
 // What Python holds of the core's objects.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "index/indexed_source.h"
+#include "plan/sample_weights.h"
 
 namespace headrace::py {
 
@@ -26,6 +28,8 @@ struct SourceHandle {
   std::vector<ShardSummary> shards;
   uint64_t shards_built = 0;           // indexed now, and not found ready
   std::vector<std::string> by_python;  // of its files those that are names for what Python reads
+  std::shared_ptr<const SampleWeights> weights;  // of its samples; null: each comes once an epoch
+  std::map<std::string, std::string> part_of;  // of a join: the part that each field is of
 };
 
 }  // namespace headrace::py

@@ -10,12 +10,15 @@ namespace headrace::py {
 void bind_array_pack(nanobind::module_& m);
 void bind_array_source(nanobind::module_& m);
 void bind_zarr(nanobind::module_& m);
+void bind_combined(nanobind::module_& m);
+void bind_columns(nanobind::module_& m);
 void bind_dataset(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
 void bind_made(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
 void bind_options(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
+void bind_tokens(nanobind::module_& m);
 void bind_tools(nanobind::module_& m);
 }  // namespace headrace::py
 
@@ -25,7 +28,9 @@ NB_MODULE(_core, m) {
   headrace::py::bind_arrays(m);
   headrace::py::bind_stored_bytes(m);
   headrace::py::bind_map(m);
+  headrace::py::bind_columns(m);
   headrace::py::bind_dataset(m);
+  headrace::py::bind_combined(m);
   headrace::py::bind_made(m);
   headrace::py::bind_array_source(m);
   headrace::py::bind_zarr(m);
@@ -33,6 +38,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_options(m);
   headrace::py::bind_loader(m);
   headrace::py::bind_parquet(m);
+  headrace::py::bind_tokens(m);
   headrace::py::bind_tools(m);
   headrace::py::bind_array_pack(m);
 }

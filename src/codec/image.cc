@@ -38,15 +38,53 @@ constexpr Kind kKinds[] = {{"JPEG", 0, "\xff\xd8\xff"sv},
                            {"AVIF", 4, "ftypavif"sv},
                            {"AVIF", 4, "ftypavis"sv},
                            {"HEIC", 4, "ftyphei"sv},
-                           {"PNM", 0, "P4"sv},
-                           {"PNM", 0, "P5"sv},
-                           {"PNM", 0, "P6"sv},
                            {"QOI", 0, "qoif"sv},
                            {"PSD", 0, "8BPS"sv},
                            {"DDS", 0, "DDS "sv},
-                           {"ICO", 0, "\0\0\1\0"sv}};
+                           {"ICO", 0, "\0\0\1\0"sv},
+                           {"ICNS", 0, "icns"sv},
+                           {"SGI", 0, "\x01\xda"sv},
+                           {"Sun raster", 0, "\x59\xa6\x6a\x95"sv},
+                           {"BLP", 0, "BLP1"sv},
+                           {"BLP", 0, "BLP2"sv},
+                           {"MSP", 0, "DanM"sv},
+                           {"MSP", 0, "LinS"sv},
+                           {"FITS", 0, "SIMPLE  ="sv}};
 
-constexpr size_t kHead = 16;  // bytes that tell
+constexpr size_t kHead = 18;  // bytes that tell
+
+bool among(char c, std::string_view all) {
+  return all.find(c) != std::string_view::npos;
+}
+
+// "P1" to "P6", "Pf" and "PF", and a blank or a comment.
+bool is_pnm(std::string_view head) {
+  return head.size() > 2 && head[0] == 'P' && among(head[1], "123456fF"sv) &&
+         among(head[2], " \t\r\n#"sv);
+}
+
+// | 10 | version 0, 2, 3, 5 | 1: run lengths | bits 1, 2, 4, 8 | …
+bool is_pcx(std::string_view head) {
+  return head.size() > 3 && head[0] == 10 && among(head[1], "\0\2\3\5"sv) && head[2] == 1 &&
+         among(head[3], "\1\2\4\10"sv);
+}
+
+// TGA begins with no mark, so all of its header has to make sense:
+// | name's length | has map | type | 5 bytes of the map | 4 of the origin | width | height | bits |
+// flags |
+bool is_tga(std::string_view head) {
+  if (head.size() < kHead) return false;
+  const auto byte = [head](size_t i) { return static_cast<unsigned char>(head[i]); };
+  const int type = byte(2) & ~8;  // 8: in run lengths
+  const int bits = byte(16);
+  const bool has_map = byte(1) == 1;
+  const bool no_map = byte(1) == 0 && head.substr(3, 5) == "\0\0\0\0\0"sv;
+  const bool fits = (type == 1 && has_map && bits == 8) ||
+                    (type == 2 && no_map && (bits == 16 || bits == 24 || bits == 32)) ||
+                    (type == 3 && no_map && (bits == 8 || bits == 16));
+  const bool has_size = byte(12) + byte(13) > 0 && byte(14) + byte(15) > 0;
+  return fits && has_size && byte(2) < 16 && (byte(17) & 0xc0) == 0 && (byte(17) & 15) <= 8;
+}
 
 std::atomic<const ImageCodec*> fallback{nullptr};
 
@@ -77,7 +115,9 @@ std::string_view picture_kind(Bytes bytes) {
   const std::string_view head = as_text(bytes.first(std::min(bytes.size(), kHead)));
   for (const Kind& kind : kKinds)
     if (head.size() > kind.at && head.substr(kind.at).starts_with(kind.magic)) return kind.name;
-  return "";
+  if (is_pnm(head)) return "PNM";
+  if (is_pcx(head)) return "PCX";
+  return is_tga(head) ? "TGA" : "";
 }
 
 Result<const ImageCodec*> find_image_codec(Bytes bytes) {
@@ -92,7 +132,6 @@ Result<const ImageCodec*> find_image_codec(Bytes bytes) {
   if (kind.empty()) return corrupt("not a picture (this build knows: " + known + ")").at(0);
   if (const ImageCodec* last = fallback_image_codec(); last != nullptr && last->sniff(head))
     return last;
-  // Good data that this build cannot read is never "replaced".
   return unsupported("a " + std::string(kind) + " picture; this build decodes " + known);
 }
 

@@ -80,6 +80,8 @@ struct ImageOptions {
   // PNG) is an error.  Else the picture is taken as the codec gives it, and counted.
   bool strict = true;
   std::atomic<uint64_t>* damaged = nullptr;  // counts such pictures
+  // Set where a strict decode fails: whether it is by damage that one that is not strict takes.
+  bool* tolerable = nullptr;
   // Turns the picture as its EXIF says, before the sink sees it (decode_image() does).
   bool orient = false;
 };
@@ -88,7 +90,7 @@ struct ImageCodec {
   std::string_view name;
   std::string_view doc;
   std::string_view library;
-  bool (*sniff)(Bytes head);  // by the first 16 bytes
+  bool (*sniff)(Bytes head);  // by the first 18 bytes
   Result<ImageInfo> (*probe)(Bytes bytes);
   Status (*decode)(Bytes bytes, const ImageOptions& options, ImageSink& sink);
   // Its EXIF, from the TIFF header on; empty where there is none or it is damaged.  Null: the codec

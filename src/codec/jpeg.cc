@@ -15,7 +15,8 @@
 // One decompressor per thread, reused.  libjpeg reports errors by a callback that must
 // not return: it jumps back into Session::call(), over frames of C only.  A warning
 // that the data is damaged counts as an error; libjpeg would go on with gray blocks, and does
-// where the options are not strict.
+// where the options are not strict, in the header too.  Warnings that cannot change a pixel
+// (is_harmless) are none.
 #include <cstdio>  // jpeglib.h needs FILE and has no include for it
 
 #include <jerror.h>
@@ -56,8 +57,10 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  Result<ImageInfo> open(Bytes bytes);
+  Result<ImageInfo> open(Bytes bytes, bool strict);
   Status decode(const ImageOptions& options, ImageSink& sink);
+  // Whether the failure was damage that a decode that is not strict lives with.
+  bool is_tolerable() const { return tolerable_; }
   // Gives libjpeg's memory for this picture back; the decompressor stays.
   void close() {
     if (created_) jpeg_abort_decompress(&c_);
@@ -101,7 +104,8 @@ class Session {
   size_t size_ = 0;
   int max_scans_ = 0;
   bool strict_ = true;
-  bool damaged_ = false;  // not strict: libjpeg warned
+  bool damaged_ = false;    // not strict: libjpeg warned
+  bool tolerable_ = false;  // strict: failed by a warning
   bool created_ = false;
   Buffer rows_;
 };
@@ -119,15 +123,23 @@ void Session::on_error(j_common_ptr c) {
   std::longjmp(s.jump_, 1);
 }
 
-// Warnings that leave the pixels as they were meant: versions and transforms that the decoder
-// does not know, and filler between the last block and the end mark.
+// Warnings that leave every pixel as it was meant:
+//   JWRN_JFIF_MAJOR       a version of JFIF above 1: the marker holds a density and a thumbnail
+//   only JWRN_ADOBE_XFORM      an unknown transform: the usual one of as many components is taken
+//   JWRN_NOT_SEQUENTIAL   Ss, Se, Ah, Al of a sequential scan are not 0, 63, 0, 0: the decoder
+//   never
+//                         uses them, a sequential scan has all coefficients in full
+//   JWRN_EXTRANEOUS_DATA  before the end mark: filler behind the last block
+// The others tell of coefficients or segments that are missing or were skipped.
 bool is_harmless(const jpeg_error_mgr& e) {
   return e.msg_code == JWRN_JFIF_MAJOR || e.msg_code == JWRN_ADOBE_XFORM ||
+         e.msg_code == JWRN_NOT_SEQUENTIAL ||
          (e.msg_code == JWRN_EXTRANEOUS_DATA && e.msg_parm.i[1] == JPEG_EOI);
 }
 
 void Session::on_message(j_common_ptr c, int level) {
   if (level >= 0 || is_harmless(*c->err)) return;
+  of(c).tolerable_ = of(c).strict_;
   if (of(c).strict_) on_error(c);
   of(c).damaged_ = true;
 }
@@ -139,6 +151,7 @@ void Session::on_progress(j_common_ptr c) {
 
 boolean Session::on_empty(j_decompress_ptr c) {
   Session& s = of(reinterpret_cast<j_common_ptr>(c));
+  s.tolerable_ = s.strict_ && s.max_scans_ > 1;  // without a whole header there is no picture
   if (s.strict_) s.fail("the data ends before the picture does");
   s.damaged_ = true;
   c->src->next_input_byte = kEnd;
@@ -185,13 +198,13 @@ Status Session::failure() {
       .at(within ? static_cast<uint64_t>(next - begin_) : size_);
 }
 
-Result<ImageInfo> Session::open(Bytes bytes) {
+Result<ImageInfo> Session::open(Bytes bytes, bool strict) {
   if (!created_ && !call([this] { create(); })) return internal("JPEG: no decompressor");
   begin_ = reinterpret_cast<const JOCTET*>(bytes.data());
   source_.next_input_byte = begin_;
   source_.bytes_in_buffer = size_ = bytes.size();
-  strict_ = true;  // without a header there is no picture
-  damaged_ = false;
+  strict_ = strict;
+  damaged_ = tolerable_ = false;
   errors_.msg_code = 0;
   max_scans_ = 1;  // the header lies before the first
   if (!call([this] { jpeg_read_header(&c_, TRUE); })) return failure();
@@ -278,7 +291,6 @@ Status Session::decode(const ImageOptions& options, ImageSink& sink) {
   c_.scale_num = 1;
   c_.scale_denom = static_cast<unsigned>(shrink);
   max_scans_ = options.max_scans;
-  strict_ = options.strict;
   Box decoded;
   if (!call([&] { start(request, &decoded); })) return failure();
   HEADRACE_TRY(read(request, decoded, sink));
@@ -298,15 +310,16 @@ bool sniff(Bytes head) {
 
 Result<ImageInfo> probe(Bytes bytes) {
   Session& session = this_thread();
-  auto info = session.open(bytes);
+  auto info = session.open(bytes, false);
   session.close();
   return info;
 }
 
 Status decode(Bytes bytes, const ImageOptions& options, ImageSink& sink) {
   Session& session = this_thread();
-  const auto info = session.open(bytes);
+  const auto info = session.open(bytes, options.strict);
   Status status = info.ok() ? session.decode(options, sink) : info.status();
+  if (options.tolerable != nullptr) *options.tolerable = !status.ok() && session.is_tolerable();
   session.close();
   return status;
 }

@@ -29,6 +29,8 @@ constexpr size_t kSignature = 8;     // the first chunk lies behind it
 constexpr size_t kAround = 12;       // of a chunk: length, type, checksum
 constexpr size_t kChunk = 32 << 20;  // of what is not pixels: profiles, texts
 
+constexpr const char* kWrongChecksum = "PNG: wrong checksum of a chunk";
+
 uint32_t big_endian(Bytes at) {
   uint32_t v = 0;
   for (size_t i = 0; i < 4; ++i) v = v << 8 | static_cast<uint32_t>(at[i]);
@@ -59,7 +61,7 @@ Status check_chunks(Bytes png) {
   for (size_t offset = kSignature;;) {
     const size_t begin = offset;
     HEADRACE_ASSIGN(const Chunk chunk, next_chunk(png, offset));
-    if (!chunk.is_good) return corrupt("PNG: wrong checksum of a chunk").at(begin);
+    if (!chunk.is_good) return corrupt(kWrongChecksum).at(begin);
     if (chunk.type == "IEND") return {};
   }
 }
@@ -246,7 +248,10 @@ Result<ImageInfo> probe(Bytes bytes) {
 
 Status decode(Bytes bytes, const ImageOptions& options, ImageSink& sink) {
   const Status sound = check_chunks(bytes);
-  if (!sound.ok() && options.strict) return sound;
+  if (!sound.ok() && options.strict) {
+    if (options.tolerable != nullptr) *options.tolerable = sound.message() == kWrongChecksum;
+    return sound;
+  }
   Session session;
   HEADRACE_TRY(session.open(bytes).status());
   HEADRACE_TRY(session.decode(options, sink));

@@ -4,6 +4,24 @@
 #include <fmt/format.h>
 
 namespace headrace {
+namespace {
+
+// Damaged, or of a kind that nothing here decodes: either way there is no value.
+bool is_bad_sample(const Status& why) {
+  return why.code() == Code::kCorrupt || why.code() == Code::kUnsupported;
+}
+
+Status with_remedy(const Status& why) {
+  const Place& place = why.place();
+  Status out(why.code(), fmt::format("{}; bad_samples=\"replace\" takes another sample instead",
+                                     why.message()));
+  if (!place.file.empty()) out = out.in_file(place.file);
+  if (place.offset >= 0) out = out.at(static_cast<uint64_t>(place.offset));
+  if (place.sample >= 0) out = out.of_sample(static_cast<uint64_t>(place.sample), place.key);
+  return out;
+}
+
+}  // namespace
 
 void BadSampleLog::start() {
   MutexLock lock(mu_);
@@ -11,7 +29,8 @@ void BadSampleLog::start() {
 }
 
 Status BadSampleLog::note(const Task& bad, uint64_t epoch, const Status& why) {
-  if (why.code() != Code::kCorrupt || !policy_.replace) return why;
+  if (!is_bad_sample(why)) return why;
+  if (!policy_.replace) return with_remedy(why);
   MutexLock lock(mu_);
   known_.erase(known_.begin(), known_.lower_bound(epoch > 1 ? epoch - 1 : 0));
   auto& known = known_[epoch];

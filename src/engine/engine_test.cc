@@ -302,6 +302,61 @@ TEST(UnitCacheTest, RunsThatBeginAtOnePlaceAreTwo) {
   EXPECT_EQ(as_text(gather.value(1, 0).value()), "fghij");
 }
 
+// A run of which the next pool takes the rest stays; one whose values were all taken goes first,
+// although it has been idle for less time.
+TEST(UnitCacheTest, RunsThatAreUsedUpGoFirst) {
+  const TestSource source(TestSource::fill(2), 2);
+  UnitCache units;
+  const auto make = [&](uint64_t offset, uint64_t taken) {
+    const UnitPin pin =
+        units.pin(source, {.offset = offset, .stored_bytes = 1 << 20, .decoded_bytes = 1 << 20});
+    bool must_read = false;
+    units.when_ready(pin.unit(), must_read, [] {});
+    EXPECT_TRUE(must_read);
+    pin->stored = units.memory(1 << 20);
+    pin->stored->resize(1 << 20);
+    units.finish(pin.unit());
+    units.take(pin.unit(), 1, taken);
+  };
+  make(0, 1 << 19);  // half of it
+  make(1 << 20, (1 << 20) - 1024);
+  make(1 << 21, 1 << 19);
+  const auto is_there = [&](uint64_t offset) {
+    const UnitPin pin =
+        units.pin(source, {.offset = offset, .stored_bytes = 1 << 20, .decoded_bytes = 1 << 20});
+    return !units.is_absent(pin.unit());
+  };
+  EXPECT_EQ(units.evict(1), 1u << 20);
+  EXPECT_TRUE(is_there(0));
+  EXPECT_FALSE(is_there(1 << 20));
+  EXPECT_TRUE(is_there(1 << 21));
+}
+
+// What is left of a run that was dropped too early is read by itself, once; then the run is a run
+// again.
+TEST(UnitCacheTest, TheRestOfADroppedRunIsReadByRanges) {
+  constexpr uint64_t kHalf = kPerFile / 2;
+  const TestSource source(TestSource::fill(kPerFile), kPerFile);
+  UnitCache units;
+  const std::vector<uint32_t> fields{0};
+  const ReadPolicy policy{.runs = true};
+  const auto read = [&](uint64_t begin, uint64_t end) {
+    Gather gather;
+    for (uint64_t s = begin; s < end; ++s)
+      EXPECT_TRUE(gather.add(source, {.sample = s, .fields = fields}, policy).ok());
+    gather.plan_reads({}, &units);
+    const size_t runs = gather.shared_units().size();
+    read_now(gather, units);
+    for (uint64_t s = begin; s < end; ++s)
+      EXPECT_EQ(gather.value(s - begin, 0).value()[0], std::byte(s % 251));
+    return runs;
+  };
+  EXPECT_EQ(read(0, kHalf), 1u);
+  EXPECT_EQ(units.evict(1), kPerFile * kSample);
+  EXPECT_EQ(read(kHalf, kPerFile), 0u);
+  EXPECT_EQ(read(0, kPerFile), 1u);
+}
+
 TEST(EngineTest, EarlyExitAndRestartLoseNothing) {
   Scene s;
   s.store = std::make_shared<LaterStore>(TestSource::fill(100));

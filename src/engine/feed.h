@@ -18,6 +18,7 @@ struct Task {
   uint64_t epoch = 0;     // of the source: names the sample's draws
   uint64_t position = 0;  // the feed's own: where in the order this stands
   bool valid = true;      // false: padding
+  uint64_t repeat = 0;    // of a sample that comes several times an epoch: draws of its own
 };
 
 // One batch to deliver.

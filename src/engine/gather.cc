@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "index/row_table.h"
+#include "storage/routed.h"
 
 namespace headrace {
 namespace {
@@ -40,6 +41,7 @@ void Gather::clear() {
   wants_.clear();
   ranges_.clear();
   shared_.clear();
+  taken_.clear();
   requests_ = {};
 }
 
@@ -68,6 +70,7 @@ uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units)
   for (uint32_t k = 0; k < shared_.size(); ++k)
     if (shared_[k]->source == &source && shared_[k]->unit == unit) return k;
   shared_.push_back(units.pin(source, unit));
+  taken_.emplace_back();
   return static_cast<uint32_t>(shared_.size() - 1);
 }
 
@@ -77,10 +80,12 @@ bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, P
   if (unit.stored_bytes == kWholeFile || !entry.source->run_of(entry.ask.sample, run)) return false;
   const bool inside = run.file == unit.file && unit.offset >= run.offset &&
                       unit.offset - run.offset + unit.stored_bytes <= run.stored_bytes;
-  if (!inside) return false;
+  if (!inside || units.take_rest(*entry.source, run, unit.stored_bytes)) return false;
   place.is_shared = true;
   place.range = share(*entry.source, run, units);
   place.begin = unit.offset - run.offset;
+  ++taken_[place.range].values;
+  taken_[place.range].bytes += unit.stored_bytes;
   return true;
 }
 
@@ -108,6 +113,8 @@ void Gather::resolve(const GatherOptions& options, UnitCache* units) {
       }
     }
   }
+  for (size_t k = 0; k < shared_.size(); ++k)
+    if (taken_[k].values > 0) units->take(shared_[k].unit(), taken_[k].values, taken_[k].bytes);
   std::sort(wants_.begin(), wants_.end(), [](const Want& a, const Want& b) {
     return std::tuple(a.source, a.unit->file, a.unit->offset) <
            std::tuple(b.source, b.unit->file, b.unit->offset);
@@ -312,7 +319,7 @@ Status Gather::locate(Status status, size_t i, size_t field, size_t v) const {
     status =
         Status(status.code(), fmt::format("{} (byte {} of the value)", status.message(), inner));
   return status.at(start + (inner >= 0 && unit.encoding == 0 ? static_cast<uint64_t>(inner) : 0))
-      .in_file(entry.source->file_path(unit.file));
+      .in_file(plain_path(entry.source->file_path(unit.file)));
 }
 
 }  // namespace headrace

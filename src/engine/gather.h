@@ -168,6 +168,12 @@ class Gather {
   std::vector<Want> wants_;
   std::vector<RangePointer> ranges_;
   std::vector<UnitPin> shared_;
+  // What is taken of each, where it is a run.
+  struct Taken {
+    uint64_t values = 0;
+    uint64_t bytes = 0;
+  };
+  std::vector<Taken> taken_;
   std::vector<Buffer> spare_;       // buffers of earlier ranges
   std::vector<std::byte> joined_;   // a value that came in pieces
   std::vector<PieceBytes> pieces_;  // those of the values that are assembled

@@ -3,6 +3,7 @@
 
 #include "base/guard.h"
 #include "base/mutex.h"
+#include "storage/routed.h"
 
 namespace headrace {
 namespace {
@@ -46,7 +47,8 @@ void decode_unit(SharedUnit& unit, UnitCache& units) {
       unit.decoded = units.memory(unit.expected_bytes());
       return unit.source->decode_unit(unit.unit, unit.stored->bytes(), *unit.decoded);
     });
-  if (!unit.status.ok()) unit.status = unit.status.at(unit.unit.offset).in_file(unit.path);
+  if (!unit.status.ok()) 
+    unit.status = unit.status.at(unit.unit.offset).in_file(plain_path(unit.path));
 }
 
 void read_by_store(std::span<ReadRequest> reads, std::span<const Store* const> stores) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/unit_cache.h"
 
+#include <algorithm>
+
 #include "base/rng.h"
 
 namespace headrace {
 namespace {
 
 constexpr size_t kRememberDropped = 65536;
+constexpr uint64_t kFramingBytes = 1024;  // about what stands between two values
 
 }  // namespace
 
@@ -59,9 +62,34 @@ void UnitCache::unpin(const UnitPointer& unit) {
   Entry* entry = find(unit);
   if (entry == nullptr) return;
   if (entry->state == State::kReady)
-    entry->idle_place = idle_.insert(idle_.end(), name_of(*unit));
+    make_idle(*entry);
   else if (entry->state == State::kAbsent)
     entries_.erase(name_of(*unit));
+}
+
+void UnitCache::make_idle(Entry& entry) {
+  const auto place = entry.unit->is_used_up() ? idle_.begin() : idle_.end();
+  entry.idle_place = idle_.insert(place, name_of(*entry.unit));
+}
+
+void UnitCache::take(const UnitPointer& unit, uint64_t values, uint64_t bytes) {
+  MutexLock lock(mu_);
+  if (unit->is_used_up()) unit->taken_bytes_ = unit->framing_bytes_ = 0;  // another epoch
+  unit->taken_bytes_ += bytes;
+  unit->framing_bytes_ += std::min(values * kFramingBytes, bytes / 8);
+}
+
+bool UnitCache::take_rest(const Source& source, const Unit& run, uint64_t bytes) {
+  const Name name{&source, run.file, run.encoding, run.offset, run.stored_bytes};
+  const size_t hash = NameHash()(name);
+  MutexLock lock(mu_);
+  const auto rest = rests_.find(hash);
+  if (rest == rests_.end()) return false;
+  if (rest->second <= bytes)
+    rests_.erase(rest);  // the next one is of another epoch
+  else
+    rest->second -= bytes;
+  return true;
 }
 
 bool UnitCache::is_absent(const UnitPointer& unit) const {
@@ -99,7 +127,7 @@ void UnitCache::finish(const UnitPointer& unit) {
     if (unit->status.ok()) {
       entry->state = State::kReady;
       bytes_ += unit->bytes().size();
-      if (unit->pins_ == 0) entry->idle_place = idle_.insert(idle_.end(), name_of(*unit));
+      if (unit->pins_ == 0) make_idle(*entry);
     } else {
       // Those who wait hold it and see the failure; the next one tries again.
       entries_.erase(name_of(*unit));
@@ -115,7 +143,11 @@ uint64_t UnitCache::evict(uint64_t bytes) {
   uint64_t freed = 0;
   while (freed < bytes && !idle_.empty()) {
     const auto oldest = entries_.find(idle_.front());
+    const SharedUnit& unit = *oldest->second.unit;
     idle_.pop_front();
+    if (rests_.size() >= kRememberDropped) rests_.clear();
+    if (unit.is_used_in_part())
+      rests_[NameHash()(oldest->first)] = unit.unit.stored_bytes - unit.taken_bytes_;
     freed += oldest->second.unit->bytes().size();
     if (dropped_.size() >= kRememberDropped) dropped_.clear();
     dropped_.insert(NameHash()(oldest->first));

@@ -5,8 +5,9 @@
 //
 //   absent ──pin()──► reading ──► decoding ──► ready ──last pin gone──► idle ──evict()──► absent
 //
-// Idle units can be given up: they go, oldest first, when the memory is wanted elsewhere, each in
-// constant time.  A unit that is asked for again after that is read again.
+// Idle units can be given up when the memory is wanted elsewhere, each in constant time: runs that
+// are used up first, then what has been idle longest.  A unit that is asked for again after that is
+// read again; of a run that was not used up, the values that are left are read by themselves.
 #pragma once
 
 #include <functional>
@@ -56,7 +57,17 @@ struct SharedUnit {
 
  private:
   friend class UnitCache;
-  size_t pins_ = 0;  // under the cache's lock
+  // What nobody has taken yet is little more than what stands between values.
+  bool is_used_up() const {
+    return taken_bytes_ > 0 &&
+           taken_bytes_ + framing_bytes_ + unit.stored_bytes / 32 >= unit.stored_bytes;
+  }
+  bool is_used_in_part() const { return taken_bytes_ > 0 && !is_used_up(); }
+
+  // Under the cache's lock.
+  size_t pins_ = 0;
+  uint64_t taken_bytes_ = 0;    // of a run: values that somebody took
+  uint64_t framing_bytes_ = 0;  // and about what stands between them
 };
 
 using UnitPointer = std::shared_ptr<SharedUnit>;
@@ -88,6 +99,13 @@ class UnitCache {
   explicit UnitCache(Budget* budget = nullptr, std::shared_ptr<BufferPool> pool = nullptr);
 
   UnitPin pin(const Source& source, const Unit& unit) HEADRACE_EXCLUDES(mu_);
+
+  // Of a run: somebody takes so many values of it, which no other will take in this epoch.
+  void take(const UnitPointer& unit, uint64_t values, uint64_t bytes) HEADRACE_EXCLUDES(mu_);
+
+  // Whether a value of so many bytes is better read without its run: it was dropped before all of
+  // it was taken, and this is some of the rest.
+  bool take_rest(const Source& source, const Unit& run, uint64_t bytes) HEADRACE_EXCLUDES(mu_);
 
   // Calls `ready` once the unit is ready: at once (returns false) when it already is, or
   // has failed, else later.  The first caller for an absent unit gets `must_read` = true and has to
@@ -133,15 +151,19 @@ class UnitCache {
     return {u.source, u.unit.file, u.unit.encoding, u.unit.offset, u.unit.stored_bytes};
   }
   void unpin(const UnitPointer& unit) HEADRACE_EXCLUDES(mu_);
+  void make_idle(Entry& entry) HEADRACE_REQUIRES(mu_);
   Entry* find(const UnitPointer& unit) HEADRACE_REQUIRES(mu_);
 
   Budget* const budget_;
   const std::shared_ptr<BufferPool> pool_;
   mutable Mutex mu_;
   std::unordered_map<Name, Entry, NameHash> entries_ HEADRACE_GUARDED_BY(mu_);
-  std::list<Name> idle_ HEADRACE_GUARDED_BY(mu_);  // the one idle longest first
+  std::list<Name> idle_ HEADRACE_GUARDED_BY(mu_);  // what goes first is at the front
   // Names of what was dropped, for the statistics: bounded, a hint.
   std::unordered_set<size_t> dropped_ HEADRACE_GUARDED_BY(mu_);
+  // What is left of runs that were dropped early, in bytes, by the hash of their names: two that
+  // share one are read otherwise than is best, no more.
+  std::unordered_map<size_t, uint64_t> rests_ HEADRACE_GUARDED_BY(mu_);
   uint64_t bytes_ HEADRACE_GUARDED_BY(mu_) = 0;
   uint64_t reread_ HEADRACE_GUARDED_BY(mu_) = 0;
 };

@@ -15,6 +15,18 @@ Status decode_one(const ValueWork& work, Gather& gather, size_t i, size_t c, siz
   return {};
 }
 
+Status decode_together(const ValueWork& work, Gather& gather, size_t i, size_t c,
+                       SampleContext& context, Slot& out, uint64_t& bytes) {
+  std::vector<Bytes> values;
+  for (size_t v = 0; v < gather.values(i, c); ++v) {
+    HEADRACE_ASSIGN(values.emplace_back(), gather.value(i, c, v));
+    bytes += values.back().size();
+  }
+  if (Status s = work.decoder.run(values, context, out); !s.ok())
+    return s.with(fmt::format("field '{}'", work.spec.name));
+  return {};
+}
+
 class SlotRoom final : public ValueRoom {
  public:
   SlotRoom(Slot& slot, const TensorSpec& spec) : slot_(slot), spec_(spec) {}
@@ -47,10 +59,14 @@ Status decode_values(const ValueWork& work, const Source& source, Gather& gather
     }
     return {};
   }
+  if (work.decoder.inputs() == 0 && source.schema()[work.field].many) {
+    ColumnSlot out(column, slot);
+    return decode_together(work, gather, i, c, context, out, bytes);
+  }
   const std::string& name = source.schema()[work.field].name;
   if (count == 0) return corrupt(fmt::format("the sample has no field '{}'", name));
   if (count > 1)
-    return unsupported(
+    return invalid(
         fmt::format("the sample has {} values of field '{}' and one is wanted; say many=True to "
                     "get them as a list",
                     count, name));

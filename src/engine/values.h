@@ -16,7 +16,8 @@ struct ValueWork {
 
 // Decodes what the i-th sample of `gather` has of its c-th field into slot `slot` of the column.
 // The values of a column of several draw each for itself: the value's number joins the draws.
-// Counts the bytes of the values.
+// Counts the bytes of the values.  A decoder whose inputs() is 0 gets all values of a field of
+// several as its inputs, in one call.
 Status decode_values(const ValueWork& work, const Source& source, Gather& gather, size_t i,
                      size_t c, SampleContext& context, ColumnBuilder& column, size_t slot,
                      uint64_t& bytes);

@@ -32,7 +32,9 @@ struct EngineWork {
   bool in_caller = false;    // reads of some source keep the thread that asks
 
   Key draws_of(const Task& task) const {
-    return Key(options.seed).with(sources[task.source].id).with(task.epoch).with(task.sample);
+    const Key key =
+        Key(options.seed).with(sources[task.source].id).with(task.epoch).with(task.sample);
+    return task.repeat == 0 ? key : key.with("repeat").with(task.repeat);
   }
   // Adds which sample it was.
   Status explain(Status status, const Task& task) const {

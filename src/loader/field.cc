@@ -186,7 +186,9 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
         request.packing.value_or(request.many ? Packing::kList : Packing::kDense);
     spec.one_shape = !request.then &&
                      (wanted == Packing::kDense || (request.many && wanted == Packing::kRagged));
-    if (request.what == "image" && (field.kind == Kind::kArray || field.kind == Kind::kTokens))
+    const bool takes_arrays =
+        request.what == "image" || request.what == "boxes" || request.what == "points";
+    if (takes_arrays && (field.kind == Kind::kArray || field.kind == Kind::kTokens))
       spec.array = {false, field.dtype, field.shape};
     if (takes_numbers(request.what))
       if (Status s = describe_numbers(request, source, work.field, spec); !s.ok())
@@ -197,7 +199,7 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source) 
           request.output, request.field, request.field));
   }
   HEADRACE_ASSIGN(work.decoder, make_decoder(spec));
-  if (work.decoder->inputs() != 1)
+  if (work.decoder->inputs() > 1)
     return unsupported(fmt::format("field '{}': its decoder takes {} inputs, and one is given",
                                    request.output, work.decoder->inputs()));
   if (request.then && work.decoder->deferred() != nullptr)

@@ -22,7 +22,7 @@ class PlanFeed final : public Feed {
     HEADRACE_ASSIGN(const uint64_t g, plan_->step(at_.epoch, at_.g, slots_));
     out.epoch = at_.epoch;
     for (const PlanSlot& s : slots_)
-      out.tasks.push_back({s.source, s.sample, s.epoch, s.position, s.valid});
+      out.tasks.push_back({s.source, s.sample, s.epoch, s.position, s.valid, s.repeat});
     at_.g = g;
     const bool last = plan_->steps_from(g) == 0;
     out.after = last ? Position{at_.epoch + 1, 0, true} : Position{at_.epoch, g, false};
@@ -31,9 +31,10 @@ class PlanFeed final : public Feed {
 
   bool substitute(const Task& task, uint64_t attempt, Task& out) override {
     const auto found = plan_->substitute(
-        {task.source, task.sample, task.epoch, task.position, task.valid}, attempt);
+        {task.source, task.sample, task.epoch, task.position, task.valid, task.repeat}, attempt);
     if (!found) return false;
-    out = {found->source, found->sample, found->epoch, found->position, found->valid};
+    out = {found->source,   found->sample, found->epoch,
+           found->position, found->valid,  found->repeat};
     return true;
   }
 
@@ -52,10 +53,23 @@ class PlanFeed final : public Feed {
 
 Result<PlanSource> plan_source(const LoaderSource& s) {
   const Blocks& blocks = s.source->blocks();
-  HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(blocks.samples));
-  return PlanSource{s.name, s.source->fingerprint().hex(),
-                    std::make_shared<const BlockTree>(std::move(tree)), blocks.bytes,
-                    blocks.shared};
+  PlanSource out{.name = s.name,
+                 .fingerprint = s.source->fingerprint().hex(),
+                 .bytes = blocks.bytes,
+                 .shared = blocks.shared,
+                 .weights = s.weights};
+  std::vector<uint32_t> draws;  // of each block
+  if (s.weights != nullptr) {
+    if (s.weights->samples() != s.source->size())
+      return invalid(fmt::format("{} weights for {} samples", s.weights->samples(),
+                                 s.source->size()));
+    HEADRACE_ASSIGN(draws, s.weights->blocks(blocks.samples));
+    out.fingerprint =
+        Hasher().add(out.fingerprint).add(s.weights->fingerprint().hex()).finish().hex();
+  }
+  HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(s.weights ? draws : blocks.samples));
+  out.tree = std::make_shared<const BlockTree>(std::move(tree));
+  return out;
 }
 
 constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of a block, about

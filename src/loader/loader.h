@@ -19,6 +19,7 @@ namespace headrace {
 struct LoaderSource {
   std::string name;  // of a mixture; "" for a single source
   std::shared_ptr<const Source> source;
+  std::shared_ptr<const SampleWeights> weights = nullptr;  // of its samples; null: each once
 };
 
 struct LoaderOptions {

@@ -174,6 +174,30 @@ size_t chunks_of(uint64_t samples) {
   return (samples + kChunk - 1) / kChunk;
 }
 
+// Rows [begin, end).
+FieldColumn rows_of(const FieldColumn& column, uint64_t begin, uint64_t end) {
+  const auto cut = [&](const auto& list) {
+    using List = std::decay_t<decltype(list)>;
+    const auto from = static_cast<int64_t>(begin);
+    const auto to = static_cast<int64_t>(end);
+    return list.empty() ? List() : List(list.begin() + from, list.begin() + to);
+  };
+  return {column.type, cut(column.there), cut(column.ints), cut(column.floats), cut(column.texts)};
+}
+
+// Those that are read, and those that are given, in the order of `names`.
+std::vector<FieldColumn> in_order(const std::vector<std::string>& names, const GivenColumns& given,
+                                  std::vector<FieldColumn> read, uint64_t from, uint64_t to) {
+  std::vector<FieldColumn> out;
+  size_t next = 0;
+  for (const std::string& name : names) {
+    const auto found = given.find(name);
+    out.push_back(found == given.end() ? std::move(read[next++])
+                                       : rows_of(*found->second, from, to));
+  }
+  return out;
+}
+
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -206,15 +230,30 @@ Result<std::vector<FieldColumn>> read_columns(const Source& source,
 }
 
 Result<std::vector<uint64_t>> find_samples(const Source& source, std::string_view text,
-                                           const ScanOptions& options) {
+                                           const ScanOptions& options, const GivenColumns& given) {
   HEADRACE_ASSIGN(const Expression expression, Expression::parse(text));
-  HEADRACE_ASSIGN(Wanted wanted, want(source.schema(), expression.names()));
-  HEADRACE_TRY(expression.check(wanted.types));
+  std::vector<std::string> names;
+  for (const std::string& name : expression.names()) {
+    const auto found = given.find(name);
+    if (found == given.end())
+      names.push_back(name);
+    else if (found->second->there.size() != source.size())
+      return internal("a column of another length");
+  }
+  HEADRACE_ASSIGN(Wanted wanted, want(source.schema(), names));
+  std::vector<ColumnType> types;
+  size_t next = 0;
+  for (const std::string& name : expression.names()) {
+    const auto found = given.find(name);
+    types.push_back(found == given.end() ? wanted.types[next++] : found->second->type);
+  }
+  HEADRACE_TRY(expression.check(types));
   Scanner scanner(source, std::move(wanted));
   std::vector<std::vector<uint64_t>> parts(chunks_of(source.size()));
   HEADRACE_TRY(over_chunks(
       0, source.size(), options, [&](size_t chunk, uint64_t from, uint64_t to) -> Status {
-        HEADRACE_ASSIGN(const std::vector<FieldColumn> columns, scanner.read(from, to));
+        HEADRACE_ASSIGN(std::vector<FieldColumn> read, scanner.read(from, to));
+        const auto columns = in_order(expression.names(), given, std::move(read), from, to);
         const auto mask = expression.evaluate(columns, to - from);
         for (uint64_t s = from; s < to; ++s)
           if (mask[s - from] != 0) parts[chunk].push_back(s);

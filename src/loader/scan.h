@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,9 +35,13 @@ Result<std::vector<FieldColumn>> read_columns(const Source& source,
                                               const std::vector<std::string>& names, uint64_t begin,
                                               uint64_t end, const ScanOptions& options = {});
 
+// Columns of all samples that are at hand already, by the name that an expression calls them.
+using GivenColumns = std::map<std::string, const FieldColumn*, std::less<>>;
+
 // The samples that fulfil the expression (index/expression.h), ascending.
 Result<std::vector<uint64_t>> find_samples(const Source& source, std::string_view expression,
-                                           const ScanOptions& options = {});
+                                           const ScanOptions& options = {},
+                                           const GivenColumns& given = {});
 
 // The samples of each part of a split by key, ascending; what belongs to none is left out.
 Result<std::vector<std::vector<uint64_t>>> split_by_key(const Source& source,

@@ -272,4 +272,16 @@ Status no_samples(const std::vector<std::string>& urls, const std::vector<std::s
   return corrupt(text).in_file(name_urls(urls));
 }
 
+Result<std::vector<std::string>> absolute_paths(std::vector<std::string> paths) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  for (std::string& path : paths) {
+    if (is_absolute(path)) continue;
+    if (error) return from_errno(error.value(), "current folder");
+    while (path.starts_with("./")) path.erase(0, 2);
+    path = join_path(here, path);
+  }
+  return paths;
+}
+
 }  // namespace headrace

@@ -32,6 +32,9 @@ Result<std::vector<std::string>> expand_urls(const Store& store,
 // Without "file://" and trailing slashes.
 std::string clean_path(std::string path);
 
+// A data set stays where it was when the process changes its folder later.
+Result<std::vector<std::string>> absolute_paths(std::vector<std::string> paths);
+
 // `path#part` as two, unless there is a file of that very name.
 struct NamedPart {
   std::string path;

@@ -16,6 +16,7 @@
 #include "open/shard_indexer.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
+#include "storage/versioned.h"
 
 namespace headrace {
 namespace {
@@ -51,17 +52,12 @@ Status check_alike(const std::vector<FileInfo>& shards, const std::vector<PartPo
   return {};
 }
 
-// A data set stays where it was when the process changes its folder later.
-Result<std::vector<std::string>> absolute_paths(std::vector<std::string> paths) {
-  std::error_code error;
-  const std::string here = std::filesystem::current_path(error).string();
-  for (std::string& path : paths) {
-    if (is_absolute(path)) continue;
-    if (error) return from_errno(error.value(), "current folder");
-    while (path.starts_with("./")) path.erase(0, 2);
-    path = join_path(here, path);
-  }
-  return paths;
+// Of a server the files are read as they were when they were opened.  Of a file system they are
+// not: a time that changes (`touch`, which keeps files from being purged) would end a run.
+std::shared_ptr<const VersionedStore> versions_of(const std::shared_ptr<const Store>& store,
+                                                  std::string_view path) {
+  if (scheme_of(path).empty()) return nullptr;
+  return std::make_shared<const VersionedStore>(store);
 }
 
 // Whether two samples of the part lie in one unit that opens only as a whole, as far as its first
@@ -97,6 +93,10 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
   for (const FileInfo& shard : shards)
     paths.push_back(shard.part.empty() ? shard.path : shard.path + '#' + shard.part);
   const std::vector<std::string> names = relative_names(paths, parts[0]->head().has_files);
+  if (const auto versions = versions_of(store, shards[0].path)) {
+    for (const FileInfo& shard : shards) versions->expect(shard);
+    store = versions;
+  }
   IndexedParts made{.shards = ShardTable(opened.format, shares_units(*parts[0])),
                     .schema = {},
                     .store = store,
@@ -175,9 +175,10 @@ Result<Opened> open_by_sidecars(const std::vector<std::string>& urls,
 // A shard that changed since it was indexed shows when its part is first needed: one stat then,
 // none at the start.
 std::function<Result<PartPointer>(size_t)> checked_loader(
-    std::shared_ptr<const Store> store, const OpenedUrl& index, const Manifest& manifest,
+    std::shared_ptr<const Store> store, std::shared_ptr<const VersionedStore> versions,
+    const OpenedUrl& index, const Manifest& manifest,
     std::shared_ptr<const std::vector<std::string>> paths) {
-  return [load = part_loader(index.store, index.path, manifest), store,
+  return [load = part_loader(index.store, index.path, manifest), store, versions,
           paths](size_t shard) -> Result<PartPointer> {
     HEADRACE_ASSIGN(PartPointer part, load(shard));
     if (part->head().has_files) return part;
@@ -186,6 +187,7 @@ std::function<Result<PartPointer>(size_t)> checked_loader(
       return corrupt(fmt::format("{} bytes, the index says {}: index the data set again",
                                  info.bytes, part->head().shard_bytes))
           .in_file(info.path);
+    if (versions != nullptr) versions->expect(info);
     return part;
   };
 }
@@ -211,7 +213,9 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
   HEADRACE_ASSIGN(const Format* format, find_format(opened.format));
   const bool has_files = manifest.shards.front().has_files;
   const std::vector<std::string> names = relative_names(paths, has_files);
-  const auto load = checked_loader(store, index, manifest,
+  const auto versions = versions_of(store, paths[0]);
+  if (versions != nullptr) store = versions;
+  const auto load = checked_loader(store, versions, index, manifest,
                                    std::make_shared<const std::vector<std::string>>(paths));
   bool shared = false;
   if (format->decode_unit != nullptr) {

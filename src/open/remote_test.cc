@@ -25,6 +25,10 @@ using namespace std::chrono_literals;
 class TaggedStore final : public StoreWrapper {
  public:
   using StoreWrapper::StoreWrapper;
+  void read(std::span<ReadRequest> requests) const override {
+    for (ReadRequest& request : requests) std::erase(request.version, '"');
+    inner().read(requests);
+  }
   std::vector<Result<FileInfo>> stat_all(std::span<const std::string> paths) const override {
     std::vector<Result<FileInfo>> out = inner().stat_all(paths);
     for (Result<FileInfo>& info : out) {
@@ -99,6 +103,20 @@ TEST_F(RemoteTest, a_shard_of_another_version_is_indexed_again) {
   put_shard(2, 12);  // the same bytes, written again
   EXPECT_EQ(open_source({url_}).value().shards_built, 1u);
   EXPECT_EQ(open_source({url_}).value().shards_built, 0u);
+}
+
+TEST_F(RemoteTest, a_shard_that_changes_while_it_is_open_is_an_error_and_no_other_bytes) {
+  const TestFolder to;
+  ASSERT_TRUE(build_index({url_}, to / "index").ok());
+  for (const std::string& index : {std::string(), to / "index"}) {
+    const Opened opened = open_source({url_}, {.index = index}).value();
+    ASSERT_TRUE(read_samples(*opened.source).ok());
+    put_shard(2, 12);  // as long as before
+    const auto read = read_samples(*opened.source);
+    ASSERT_FALSE(read.ok()) << index;
+    EXPECT_EQ(read.status().code(), Code::kCorrupt);
+    EXPECT_NE(read.status().text().find("t-2.tar"), std::string::npos) << read.status().text();
+  }
 }
 
 TEST_F(RemoteTest, a_sidecar_that_lies_beside_it_is_used) {

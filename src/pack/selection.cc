@@ -30,6 +30,11 @@ std::string raw_name(const std::string& name) {
   return name.substr(0, name.rfind('.') + 1) + "npy";
 }
 
+// Pictures of one kind; or of several, which packing brings together as the field "image".
+bool holds_pictures(const Field& field) {
+  return is_picture(field.kind) || (field.kind == Kind::kBytes && field.name == "image");
+}
+
 Status keep_wanted(const Schema& schema, const PackOptions& options, Selection& out) {
   for (const std::string& name : options.fields) {
     HEADRACE_ASSIGN(const uint32_t f, find(schema, name, "fields"));
@@ -49,7 +54,7 @@ Status mark_recoded(const Schema& schema, const PackOptions& options, Selection&
   std::vector<uint32_t> only;
   for (const std::string& name : options.recode_fields) {
     HEADRACE_ASSIGN(only.emplace_back(), find(schema, name, "recode"));
-    if (!is_picture(schema[only.back()].kind))
+    if (!holds_pictures(schema[only.back()]))
       return invalid(fmt::format("recode: field '{}' is {}, no picture", name,
                                  field_text(schema[only.back()])));
   }
@@ -57,7 +62,7 @@ Status mark_recoded(const Schema& schema, const PackOptions& options, Selection&
     return invalid("recode names fields; give max_side, quality or raw as well");
   bool some = false;
   for (PackedField& p : out) {
-    p.recode = options.recode.any() && is_picture(p.field.kind) &&
+    p.recode = options.recode.any() && holds_pictures(p.field) &&
                (only.empty() || std::find(only.begin(), only.end(), p.source) != only.end());
     some = some || p.recode;
     if (!p.recode || !options.recode.raw) continue;

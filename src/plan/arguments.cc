@@ -30,6 +30,12 @@ std::string fingerprint_of(const std::vector<PlanSource>& sources) {
   return hasher.finish().hex();
 }
 
+uint32_t plan_version_of(const std::vector<PlanSource>& sources) {
+  for (const PlanSource& s : sources)
+    if (s.weights != nullptr) return kWeightedPlanVersion;
+  return kPlanVersion;
+}
+
 // Fills the mixture's part of a state from the arguments.
 Status set_mixture(const std::vector<PlanSource>& sources, const PlanOptions& options,
                    PlanState& state) {
@@ -59,6 +65,7 @@ Result<PlanState> initial_state(const std::vector<PlanSource>& sources,
   HEADRACE_TRY(validate(options.cut));
   if (options.reassign_every < 1) return invalid("reassign_every must be at least 1 epoch");
   PlanState state{.fingerprint = fingerprint_of(sources), .seed = options.seed};
+  state.plan_version = plan_version_of(sources);
   state.reassign_every = options.reassign_every;
   std::vector<SourceSize> sizes;
   sizes.reserve(sources.size());

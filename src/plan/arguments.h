@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "plan/block_tree.h"
+#include "plan/sample_weights.h"
 #include "plan/shape.h"
 #include "plan/state.h"
 #include "plan/steps.h"
@@ -24,6 +25,8 @@ struct PlanSource {
   std::shared_ptr<const BlockTree> tree;
   uint64_t bytes = 0;
   bool shared = false;  // see SourceSize
+  // Of samples that come in proportion to weights; then the tree is of draws.  Null: each once.
+  std::shared_ptr<const SampleWeights> weights = nullptr;
 };
 
 struct PlanOptions {

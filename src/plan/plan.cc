@@ -85,9 +85,9 @@ PlanPosition Plan::this_or_next_epoch(PlanPosition at) const {
   return steps_from(at.g) > 0 ? at : PlanPosition{at.epoch + 1, 0};
 }
 
-Order& Plan::order_of(uint32_t source, uint64_t epoch) {
+Plan::Epoch& Plan::epoch_of(uint32_t source, uint64_t epoch) {
   std::vector<Epoch>& kept = orders_[source];
-  if (!kept.empty() && kept.front().number == epoch) return *kept.front().order;
+  if (!kept.empty() && kept.front().number == epoch) return kept.front();
   auto found =
       std::find_if(kept.begin(), kept.end(), [epoch](const Epoch& e) { return e.number == epoch; });
   if (found == kept.end()) {
@@ -99,11 +99,24 @@ Order& Plan::order_of(uint32_t source, uint64_t epoch) {
         .epoch = epoch,
         .reassign_every = identity_.reassign_every};
     const OrderShape shape{identity_.mode, identity_.lanes, identity_.pools[source]};
-    kept.push_back({epoch, std::make_unique<Order>(*sources_[source].tree, name, shape)});
+    const SampleWeights* const weights = sources_[source].weights.get();
+    kept.push_back({epoch, std::make_unique<Order>(*sources_[source].tree, name, shape),
+                    weights == nullptr ? 0 : weights->start(name.seed, name.source, epoch)});
     found = kept.end() - 1;
   }
   std::rotate(kept.begin(), found, found + 1);
-  return *kept.front().order;
+  return kept.front();
+}
+
+void Plan::set_sample(const Epoch& epoch, uint64_t place, PlanSlot& slot) const {
+  const SampleWeights* const weights = sources_[slot.source].weights.get();
+  if (weights == nullptr) {
+    slot.sample = place;
+    return;
+  }
+  const SampleWeights::Draw draw = weights->at(epoch.start, place);
+  slot.sample = draw.sample;
+  slot.repeat = draw.repeat;
 }
 
 EpochPlace Plan::draw_at(Mixture& mixture, uint64_t draw) const {
@@ -155,10 +168,12 @@ Result<uint64_t> Plan::step(uint64_t epoch, uint64_t g, std::vector<PlanSlot>& o
   place(epoch, g, n, part);
   out.clear();
   for (const EpochPlace& at : places_) {
-    Order& order = order_of(at.source, at.epoch);
+    Epoch& kept = epoch_of(at.source, at.epoch);
     const bool valid = out.size() < part.last - part.first;
-    out.push_back({at.source, order.at(at.position), at.epoch, at.position, valid});
-    if (order.damaged()) {
+    PlanSlot& slot = out.emplace_back();
+    slot = {at.source, 0, at.epoch, at.position, valid};
+    set_sample(kept, kept.order->at(at.position), slot);
+    if (kept.order->damaged()) {
       return corrupt(fmt::format("the index of source '{}' contradicts itself: build it again",
                                  sources_[at.source].name));
     }
@@ -167,10 +182,11 @@ Result<uint64_t> Plan::step(uint64_t epoch, uint64_t g, std::vector<PlanSlot>& o
 }
 
 std::optional<PlanSlot> Plan::substitute(const PlanSlot& bad, uint64_t attempt) {
-  const auto sample = order_of(bad.source, bad.epoch).substitute(bad.position, attempt);
-  if (!sample) return std::nullopt;
+  Epoch& kept = epoch_of(bad.source, bad.epoch);
+  const auto place = kept.order->substitute(bad.position, attempt);
+  if (!place) return std::nullopt;
   PlanSlot slot = bad;
-  slot.sample = *sample;
+  set_sample(kept, *place, slot);
   return slot;
 }
 

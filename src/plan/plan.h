@@ -33,6 +33,7 @@ struct PlanSlot {
   uint64_t epoch = 0;     // of that source: with the sample it names the random draws
   uint64_t position = 0;  // in that epoch of the source
   bool valid = true;      // false: padding
+  uint64_t repeat = 0;    // of a sample that weights give several times an epoch: which time
 };
 
 // Where a run stands.
@@ -79,6 +80,7 @@ class Plan {
   struct Epoch {
     uint64_t number;
     std::unique_ptr<Order> order;
+    uint64_t start = 0;  // of its weights
   };
   Plan(std::vector<PlanSource> sources, const StepCut& cut, PlanState identity);
   static Result<std::unique_ptr<Plan>> from(std::vector<PlanSource> sources, const StepCut& cut,
@@ -86,7 +88,9 @@ class Plan {
 
   Status check_weights(const std::vector<uint64_t>& weights) const;
   Status check_position(uint64_t epoch, uint64_t g) const;
-  Order& order_of(uint32_t source, uint64_t epoch);
+  Epoch& epoch_of(uint32_t source, uint64_t epoch);
+  // The sample that a place of the order is: itself, or one that weights draw.
+  void set_sample(const Epoch& epoch, uint64_t place, PlanSlot& slot) const;
   void place(uint64_t epoch, uint64_t g, uint64_t n, const StepPart& part);
   void place_draws(Mixture& mixture, uint64_t draw, uint64_t n, const StepPart& part);
   EpochPlace draw_at(Mixture& mixture, uint64_t draw) const;

@@ -72,14 +72,18 @@ void add(Hasher& hasher, std::span<const uint64_t> values) {
 }  // namespace
 
 Status check(const PlanState& loaded, const PlanState& here) {
-  if (loaded.plan_version != kPlanVersion) {
-    return unsupported(fmt::format("the state is of plan version {}; this build knows version {}",
-                                   loaded.plan_version, kPlanVersion));
+  if (loaded.plan_version != kPlanVersion && loaded.plan_version != kWeightedPlanVersion) {
+    return unsupported(fmt::format("the state is of plan version {}; this build knows {} and {}",
+                                   loaded.plan_version, kPlanVersion, kWeightedPlanVersion));
   }
   if (loaded.fingerprint != here.fingerprint) {
     return invalid(fmt::format(
         "the state belongs to other data: its fingerprint is {}, that of the data here is {}",
         loaded.fingerprint, here.fingerprint));
+  }
+  if (loaded.plan_version != here.plan_version) {
+    return invalid(fmt::format("the state is damaged: plan version {} for data of version {}",
+                               loaded.plan_version, here.plan_version));
   }
   if (loaded.pools.size() != here.pools.size()) {
     return invalid(fmt::format("the state is of {} sources, here are {}", loaded.pools.size(),

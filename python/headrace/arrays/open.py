@@ -181,9 +181,9 @@ def _normalised(field: Field, name: str, d: Description, count: int) -> Field:
 
 def _kind_of(name: str, f: Field, stored: Stored) -> str:
     """What the field's bytes are to the engine; refuses what cannot be made of them."""
-    made: tuple[str, ...] = ("array", "tokens", "scalar", "bytes")
+    made: tuple[str, ...] = ("array", "tokens", "scalar", "bytes", "boxes", "points")
     if stored.kind != "array":
-        made = ("image", "bytes", "text", "json", "scalar", "array", "tokens")
+        made = ("image", "bytes", "text", "json", "scalar", "array", "tokens", "boxes", "points")
     elif stored.values is None and stored.dtype == "u8":
         made = ("image", *made)
     if f.what not in made:

@@ -12,8 +12,8 @@ from typing import Any, Union
 from .. import _core
 from ..checks import path as checked_path
 from ..checks import whole
-from ..dataset import urls_of
-from ..errors import DataError, Unsupported, UsageError
+from ..dataset import Dataset, urls_of
+from ..errors import DataError, UsageError
 from ..fields import Field, Stats
 from .model import Stored, listed
 
@@ -25,30 +25,42 @@ _NUMBERS = ("count", "nan", "mean", "std", "min", "max")
 
 def stats(
     source: Any,
-    fields: str | Sequence[str] | None = None,
+    fields: str | Sequence[str] | Mapping[str, Field] | None = None,
     *,
     per: str | None = None,
+    sample: int | None = None,
     threads: int = 0,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Stats:
-    """Mean, std, min, max, count and NaN count of the variables of files of arrays.
+    """Mean, std, min, max, count and NaN count of the variables of files of arrays, or of the pixels of pictures.
 
     ``{"t2m": {"count": …, "nan": …, "mean": …, "std": …, "min": …, "max": …}, …}``, for
     ``hr.array("t2m").normalize(stats)``; ``stats.save("stats.json")`` writes it, and ``normalize("stats.json")``
     takes that too. Packed numbers are unpacked first; missing ones and NaN are counted and left out; std is that of
     all values (``np.nanstd``). Computed in f64 chunk by chunk: the same bits on any number of threads.
 
+    Of pictures: ``hr.stats("photos")["image"]`` has a number for each channel, of values/255, for
+    ``hr.image("image").normalize(stats["image"])``. ``fields``: names, or a dict as for ``Loader``, whose steps up to
+    ``normalize`` are done first. ``source`` may be a data set or a view.
+
     fields: names of variables; all but the coordinates unless given.
     per: the name of an axis: a list of numbers, one for each index of it, for variables that have it.
+    sample: of pictures: so many of them, evenly spaced over the data set.
     threads: 0: as many as CPUs. progress: called with (pieces done, pieces).
     """
     from .cube import Cube
     from .description import Description
     from .files import are_arrays
 
+    if isinstance(source, Dataset) or isinstance(fields, Mapping) or not are_arrays(urls_of(source)):
+        if per is not None:
+            raise UsageError("per is an axis of files of arrays; of pictures each channel has its numbers")
+        from ..picture_stats import picture_stats
+
+        return picture_stats(source, fields, sample=sample, threads=threads, progress=progress)
+    if sample is not None:
+        raise UsageError("sample is for pictures; of files of arrays all is counted")
     urls = urls_of(source)
-    if not are_arrays(urls):
-        raise Unsupported(f"statistics are of files of arrays (HDF5, NetCDF, Zarr, npy), which {urls[0]!r} is not")
     cube = Cube(urls)
     names = [fields] if isinstance(fields, str) else fields
     wanted = _wanted(cube, names, per)

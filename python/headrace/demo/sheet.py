@@ -7,7 +7,7 @@ from pathlib import Path
 
 import headrace as hr
 
-from ..inspection import spread
+from ..notebook import spread
 from .data import SIZE
 
 _CELL, _GAP, _HEAD = 128, 4, 18

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
+#include "base/buffer.h"
+#include "base/npy.h"
+#include "codec/elements.h"
 #include "codec/number_rows.h"
 #include "transform/program/applied_geometry.h"
 
@@ -50,12 +54,15 @@ class RowsDecoder : public Decoder {
         normalized_(normalized),
         follows_(spec.joint == Joint::kFollows),
         draw_group_(spec.draw_group.value_or(0)),
+        stored_(spec.array && !spec.array->is_npy ? spec.array->dtype : std::nullopt),
         output_{DType::kF32, {kVaries, static_cast<int64_t>(names_.width())}} {}
 
   const TensorSpec& output() const override { return output_; }
+  // Rows may be stored one by one: then all values of the field are the input (engine/values.h).
+  size_t inputs() const override { return stored_ ? 0 : 1; }
 
   Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
-    HEADRACE_ASSIGN(const std::vector<double> rows, read_rows(inputs[0], names_));
+    HEADRACE_ASSIGN(const std::vector<double> rows, read(inputs));
     const AppliedGeometry* geometry = nullptr;
     if (follows_) {
       HEADRACE_ASSIGN(geometry, find_geometry(context, context.draws().with(draw_group_)));
@@ -78,6 +85,31 @@ class RowsDecoder : public Decoder {
   virtual bool move(std::vector<double>& row, const AppliedGeometry* geometry) const = 0;
 
  private:
+  // Rows of JSON, of a .npy file, or of arrays as the format has them.
+  Result<std::vector<double>> read(std::span<const Bytes> inputs) const {
+    std::vector<double> rows;
+    if (stored_) {
+      for (const Bytes value : inputs) HEADRACE_TRY(append(value, *stored_, rows));
+    } else if (is_npy(inputs[0])) {
+      HEADRACE_ASSIGN(const NpyArray array, open_npy(inputs[0], inputs[0].size()));
+      Buffer elements(array.header.data_bytes());
+      HEADRACE_TRY(array.copy(inputs[0], elements.span()));
+      HEADRACE_TRY(append(elements.bytes(), array.dtype, rows));
+    } else {
+      return read_rows(inputs[0], names_);
+    }
+    if (rows.size() % names_.width() == 0) return rows;
+    return corrupt(std::to_string(rows.size()) + " numbers are no rows of " +
+                   std::to_string(names_.width()));
+  }
+  static Status append(Bytes elements, DType dtype, std::vector<double>& rows) {
+    const size_t count = elements.size() / size_of(dtype);
+    const size_t before = rows.size();
+    rows.resize(before + count);
+    const auto to = std::as_writable_bytes(std::span(rows).subspan(before));
+    return convert_elements(elements, dtype, to, DType::kF64);
+  }
+
   void scale(std::vector<double>& row, const AppliedGeometry& geometry) const {
     for (size_t i = 0; i < names_.lead; ++i)
       row[i] *= i % 2 == 0 ? geometry.source.width : geometry.source.height;
@@ -86,6 +118,7 @@ class RowsDecoder : public Decoder {
   const RowNames names_;
   const bool normalized_, follows_;
   const uint64_t draw_group_;
+  const std::optional<DType> stored_;  // of arrays
   const TensorSpec output_;
 };
 
@@ -148,6 +181,15 @@ Status check_normalized(bool normalized, const FieldSpec& spec) {
                  spec.name + "=…)");
 }
 
+// Arrays are rows of that many numbers, or one long list of them.
+Status check_rows(const FieldSpec& spec, size_t width) {
+  if (!spec.array || spec.array->is_npy || spec.array->shape.size() < 2) return {};
+  const int64_t last = spec.array->shape.back();
+  if (last == kVaries || last == static_cast<int64_t>(width)) return {};
+  return invalid("rows of " + std::to_string(last) + " numbers, where " + std::to_string(width) +
+                 " are wanted; extra=(…) names those after the first");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Decoder>> make_boxes_decoder(const FieldSpec& spec) {
@@ -164,6 +206,7 @@ Result<std::unique_ptr<Decoder>> make_boxes_decoder(const FieldSpec& spec) {
   if (!(min_visible >= 0 && min_visible <= 1))
     return invalid("parameter 'min_visible' must be in [0, 1]");
   HEADRACE_TRY(check_normalized(normalized, spec));
+  HEADRACE_TRY(check_rows(spec, names.width()));
   return std::unique_ptr<Decoder>(std::make_unique<BoxesDecoder>(std::move(names), normalized, spec,
                                                                  format, min_area, min_visible));
 }
@@ -175,6 +218,7 @@ Result<std::unique_ptr<Decoder>> make_points_decoder(const FieldSpec& spec) {
   const bool normalized = options.take_flag("normalized", false);
   HEADRACE_TRY(options.done());
   HEADRACE_TRY(check_normalized(normalized, spec));
+  HEADRACE_TRY(check_rows(spec, names.width()));
   return std::unique_ptr<Decoder>(
       std::make_unique<PointsDecoder>(std::move(names), normalized, spec));
 }

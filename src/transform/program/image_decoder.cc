@@ -38,6 +38,12 @@ class PartOfSlot final : public Slot {
   const MutableBytes part_;
 };
 
+Status with_remedy(const Status& status) {
+  const Status out =
+      corrupt(std::string(status.message()) + "; strict=False decodes what there is");
+  return status.place().offset < 0 ? out : out.at(static_cast<uint64_t>(status.place().offset));
+}
+
 // Immutable but for a counter, hence thread-safe.
 class ImageDecoder final : public Decoder {
  public:
@@ -69,13 +75,20 @@ class ImageDecoder final : public Decoder {
     return out;
   }
   Status decode(Bytes value, ImageSink& sink) const {
+    ImageOptions options = this->options();
+    bool tolerable = false;
+    options.tolerable = &tolerable;
+    const Status status = decode(value, options, sink);
+    return tolerable ? with_remedy(status) : status;
+  }
+  Status decode(Bytes value, const ImageOptions& options, ImageSink& sink) const {
     if (program_.raw) {
       HEADRACE_ASSIGN(const std::vector<int64_t> shape, fit_shape(*program_.raw, value.size()));
-      return decode_raw(shape, program_.channels_first, value, options(), sink);
+      return decode_raw(shape, program_.channels_first, value, options, sink);
     }
     if (program_.channels_first && is_npy(value))
-      return decode_npy_picture(value, true, options(), sink);
-    return decode_image(value, options(), sink);
+      return decode_npy_picture(value, true, options, sink);
+    return decode_image(value, options, sink);
   }
   Key view_key(Key draws, int view) const {
     return draws.with(program_.draw_group).with("view").with(static_cast<uint64_t>(view));

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens: whole values, or windows of one length over files of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _core
+from .checks import path, whole
+from .errors import UsageError
+from .fields import ArrayField, Field, _flag
+
+#: What a window has besides its tokens, where the data say where documents begin.
+_OF_WINDOWS = ("tokens", "positions", "loss_mask", "cu_seqlens")
+_LONGEST = 1 << 30
+
+
+class TokensField(ArrayField):
+    """Tokens. With ``seq_len``, a sample is a window."""
+
+    seq_len: int | None = None
+    stored: str | None = None  # the type of files that do not say it
+
+    def __repr__(self) -> str:
+        if self.seq_len is None:
+            return super().__repr__()
+        dtype = self.steps[0][1]["dtype"] if self.steps else "i64"
+        stored = f", stored={self.stored!r}" if self.stored else ""
+        rest = self._with(steps=self.steps[1:], seq_len=None)
+        return f"hr.tokens(seq_len={self.seq_len}, dtype={dtype!r}{stored})" + repr(rest)[len(f"hr.tokens({self.field!r})") :]
+
+
+def tokens(
+    field: str | None = None,
+    seq_len: int | None = None,
+    dtype: str | None = None,
+    stored: str | None = None,
+    *,
+    shape: int | Sequence[int] | None = None,
+    many: bool = False,
+) -> TokensField:
+    """Tokens: an array with one axis.
+
+    ``hr.tokens(seq_len=2048)``: a sample is a window over the documents of a file, one after the other. A batch holds
+    ``[B, 2049]``: ``x = t[:, :-1]`` are the inputs and ``y = t[:, 1:]`` the targets. Windows share that one token, never
+    cross a file, and what is left at the end of a file is not used; every other token is an input once an epoch.
+    ``dtype`` is of the result, "i64" unless said otherwise. Megatron's ``.bin``/``.idx``, llm.c's files and ``.npy`` say
+    what they hold; of files of nothing but tokens (nanoGPT's) ``stored="u16"`` says it.
+    Where documents are known (Megatron's), ``hr.array("positions")`` counts from the begin of each document,
+    ``hr.array("loss_mask")`` is 0 where the target is the first token of a document, and ``hr.array("cu_seqlens")`` has
+    the borders for attention over documents of any length.
+
+    Without ``seq_len``, values as they lie, of any length: a list in a batch; ``.padded()`` gives (values, lengths),
+    ``.ragged()`` (values, offsets, lengths). Of one length (of the data, or by ``shape=2048``) they are dense.
+    ``dtype`` and ``shape`` as for ``hr.array``.
+    """
+    if seq_len is None:
+        if field is None:
+            raise UsageError("hr.tokens needs the name of a field, hr.tokens('tokens'), or windows, hr.tokens(seq_len=2048)")
+        if stored is not None:
+            raise UsageError("stored= goes with seq_len=: whole values say themselves what they hold")
+        options = {k: v for k, v in (("dtype", dtype), ("shape", shape)) if v is not None}
+        out = TokensField("tokens", field, **options)
+        out.many = _flag(many)
+    else:
+        if field not in (None, "tokens"):
+            raise UsageError(f"windows are over the field 'tokens' of a file, not {field!r}: leave the name out")
+        if shape is not None or many:
+            raise UsageError("shape= and many= are for whole values; windows have the shape [seq_len + 1]")
+        out = TokensField("tokens", "tokens")
+        out.seq_len = whole(seq_len, "seq_len", 1, _LONGEST)
+        out.stored = stored
+        out = out._step("cast", dtype="i64" if dtype is None else dtype)
+    out.finish = "array"
+    return out
+
+
+def wants_windows(fields: Mapping[str, Field] | None) -> bool:
+    return isinstance(fields, Mapping) and any(isinstance(f, TokensField) and f.seq_len for f in fields.values())
+
+
+def open_windows(urls: Any, fields: Mapping[str, Field], index: Any = None) -> _core.Source:
+    """The windows that the fields ask for."""
+    asked = {(f.seq_len, f.stored): name for name, f in fields.items() if isinstance(f, TokensField) and f.seq_len}
+    if len(asked) > 1:
+        raise UsageError(
+            f"fields {', '.join(repr(n) for n in asked.values())} ask for windows of different lengths or types; a sample is one window"
+        )
+    for name, field in fields.items():
+        if isinstance(field, TokensField) and not field.seq_len:
+            raise UsageError(f"field '{name}': beside windows, whole values cannot be had; open the data a second time")
+        if field.what != "key" and field.field not in _OF_WINDOWS:
+            raise UsageError(f"field '{name}': a window of tokens has {', '.join(_OF_WINDOWS)}, not '{field.field}'")
+    ((seq_len, stored),) = asked
+    return _core.open_tokens(urls, seq_len, "" if stored is None else stored, path(index, "index"))
