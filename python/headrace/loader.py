@@ -22,6 +22,7 @@ from .errors import UsageError
 from .fields import Field
 from .messages import tell_once, warn
 from .mix import Mix, mix_options
+from .storage import Storage, using
 from .verdict import Verdict, verdict
 
 _FOREVER = 1 << 62
@@ -120,6 +121,7 @@ class Loader:
     fields: what to make of each field; without it everything as it lies.
     shuffle: True (global up to 16 GiB, pool above), False, "global", "pool".
     tail: "drop", "pad" or "keep"; drop when shuffled and keep when not, unless given.
+    storage: ``hr.storage(...)``: endpoint, region and credentials of data on http(s)://, s3://, gs:// and hf://.
     threads: compute threads; "auto" uses the CPUs this rank may use.
     memory_budget: bytes, or "2GiB"; a quarter of this rank's memory and at most 8 GiB unless given.
     output: "torch", "numpy" or "jax", without a copy.
@@ -143,6 +145,7 @@ class Loader:
         global_batch_size: int | None = None,
         index: str | os.PathLike[str] | None = None,
         root: str | os.PathLike[str] | None = None,
+        storage: Storage | None = None,
         threads: int | Literal["auto"] = "auto",
         memory_budget: int | str | None = None,
         device: str = "cpu",
@@ -167,7 +170,8 @@ class Loader:
             tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", logging.INFO)
         most_replaced = _most_replaced(bad_samples)
         self._replaces = most_replaced is not None
-        sources, weights, draws, fields = self._sources(source, fields, index, root)
+        with using(storage, source, index):
+            sources, weights, draws, fields = self._sources(source, fields, index, root)
         self._names = [name for name, _ in sources]
         specs = field_specs(fields, sources[0][1])
         finish = finishes(fields, sources[0][1], specs)

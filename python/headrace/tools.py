@@ -13,6 +13,7 @@ from .checks import path
 from .dataset import urls_of
 from .errors import UsageError
 from .packing import Progress, prepare
+from .storage import Storage, using
 
 
 def formats() -> list[dict[str, Any]]:
@@ -27,9 +28,13 @@ def image_size(data: bytes) -> tuple[int, int]:
     return _core.image_size(bytes(data))
 
 
-def build_index(source: Any, to: str, *, root: str | None = None, progress: Progress | None = None) -> None:
+def build_index(
+    source: Any, to: str, *, root: str | None = None, storage: Storage | None = None, progress: Progress | None = None
+) -> None:
     """Builds the index of ``source`` ahead of time into the folder ``to``."""
-    _core.build_index(urls_of(source), path(to, "to"), path(root, "root"), progress)
+    urls = urls_of(source)
+    with using(storage, urls):
+        _core.build_index(urls, path(to, "to"), path(root, "root"), progress)
 
 
 def pack(

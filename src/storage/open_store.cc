@@ -121,17 +121,6 @@ Result<Owner> owner_of(std::string_view url) {
 
 }  // namespace
 
-Status StoreOptions::validate() const {
-  if (addressing != "auto" && addressing != "path" && addressing != "virtual")
-    return invalid(fmt::format("addressing is 'auto', 'path' or 'virtual', not '{}'", addressing));
-  if (credentials.empty() != credentials.secret_key.empty())
-    return invalid("access_key and secret_key come together");
-  for (const double seconds :
-       {backoff_s, connect_timeout_s, stall_retry_s, stall_warning_s, stall_error_s})
-    if (!(seconds > 0)) return invalid("times of a storage are seconds above 0");
-  return {};
-}
-
 Result<OpenedUrl> open_store(std::string_view url, const StoreOptions& options) {
   HEADRACE_ASSIGN(Owner owner, owner_of(url));
   if (owner.registered) return OpenedUrl{std::move(owner.registered), std::string(url)};

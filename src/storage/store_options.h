@@ -61,4 +61,21 @@ struct StoreOptions {
   Status validate() const;
 };
 
+// Of the innermost ScopedStoreOptions of this thread; else the defaults.
+const StoreOptions& current_store_options();
+
+// While it lives, what its thread opens without options of its own is opened with these: a call
+// that opens many things (formats, lists, files of arrays) need not hand them through.
+class ScopedStoreOptions {
+ public:
+  explicit ScopedStoreOptions(const StoreOptions& options);
+  ~ScopedStoreOptions();
+  ScopedStoreOptions(const ScopedStoreOptions&) = delete;
+  ScopedStoreOptions& operator=(const ScopedStoreOptions&) = delete;
+
+ private:
+  const StoreOptions options_;
+  const StoreOptions* const before_;
+};
+
 }  // namespace headrace
