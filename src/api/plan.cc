@@ -14,12 +14,8 @@ namespace {
 
 std::vector<headrace::PlanSource> plan_sources(const std::vector<headrace::LoaderSource>& sources) {
   std::vector<headrace::PlanSource> out;
-  for (const auto& [name, source] : sources) {
-    auto tree = std::make_shared<const headrace::BlockTree>(
-        unwrap(headrace::BlockTree::build(source->blocks().samples)));
-    out.push_back({name, source->fingerprint().hex(), std::move(tree), source->blocks().bytes,
-                   source->blocks().shared});
-  }
+  for (const headrace::LoaderSource& source : sources)
+    out.push_back(unwrap(headrace::plan_source(source)));
   return out;
 }
 

@@ -51,6 +51,16 @@ class PlanFeed final : public Feed {
   std::vector<PlanSlot> slots_;
 };
 
+constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of a block, about
+
+// Enough batches to keep every thread busy while the consumer takes one.
+size_t batches_ahead(uint64_t batch, int threads) {
+  const uint64_t slots = 8 * static_cast<uint64_t>(threads);
+  return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 2, 3, 64));
+}
+
+}  // namespace
+
 Result<PlanSource> plan_source(const LoaderSource& s) {
   const Blocks& blocks = s.source->blocks();
   PlanSource out{.name = s.name,
@@ -71,16 +81,6 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
   out.tree = std::make_shared<const BlockTree>(std::move(tree));
   return out;
 }
-
-constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of a block, about
-
-// Enough batches to keep every thread busy while the consumer takes one.
-size_t batches_ahead(uint64_t batch, int threads) {
-  const uint64_t slots = 8 * static_cast<uint64_t>(threads);
-  return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 2, 3, 64));
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
                                              std::vector<FieldRequest> requests,

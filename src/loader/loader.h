@@ -22,6 +22,9 @@ struct LoaderSource {
   std::shared_ptr<const SampleWeights> weights = nullptr;  // of its samples; null: each once
 };
 
+// The source as a plan sees it: blocks of samples, or of the draws that weights give.
+Result<PlanSource> plan_source(const LoaderSource& source);
+
 struct LoaderOptions {
   PlanOptions plan;
   int threads = 0;  // compute threads; 0: the usable CPUs over local_ranks
