@@ -21,6 +21,7 @@ from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .storage import Storage, storage
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
 from .tracing import trace
@@ -46,6 +47,7 @@ __all__ = [
     "Loader",
     "MaskField",
     "Mix",
+    "Storage",
     "StorageError",
     "Unsupported",
     "UsageError",
@@ -68,6 +70,7 @@ __all__ = [
     "points",
     "scalar",
     "stats",
+    "storage",
     "text",
     "to_xarray",
     "tokens",

@@ -20,6 +20,7 @@ from .errors import Unsupported, UsageError
 from .fields import ArrayField, ColumnsField, Field
 from .messages import tell_once
 from .requests import ask, delivered, masks, tell_of_missing
+from .storage import Storage, using
 from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -324,10 +325,12 @@ class Dataset(_Base):
         root: Any = None,
         in_memory: bool | str = False,
         views: tuple[Any, ...] = (),
+        storage: Storage | None = None,
     ) -> None:
         self._urls, self._given, self._index, self._root, self._views = urls, fields, index, root, views
-        self._in_memory = in_memory
-        source, self._fields = open_data(urls, fields, index, root, in_memory)
+        self._in_memory, self._storage = in_memory, storage
+        with using(storage, urls, index):
+            source, self._fields = open_data(urls, fields, index, root, in_memory)
         self._opened = source
         self._kept: dict[str, _core.Column] = {}  # what was looked into, for all views
         for view in views:
@@ -356,12 +359,13 @@ class Dataset(_Base):
         urls = self._urls
         if isinstance(urls, list):
             urls = [os.path.abspath(url) if "://" not in url else url for url in urls]
-        index, root = (p if p is None else os.path.abspath(p) for p in (self._index, self._root))
-        return {"args": (urls, self._given, index, root, self._in_memory, self._views)}
+        index, root = (p if p is None or "://" in str(p) else os.path.abspath(p) for p in (self._index, self._root))
+        return {"args": (urls, self._given, index, root, self._in_memory, self._views), "storage": self._storage}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         urls, fields, index, root, in_memory, views = state["args"]
-        self.__init__(urls, fields, index=index, root=root, in_memory=in_memory, views=views)  # type: ignore[misc]
+        storage = state.get("storage")
+        self.__init__(urls, fields, index=index, root=root, in_memory=in_memory, views=views, storage=storage)  # type: ignore[misc]
 
     def __len__(self) -> int:
         return self._source.size
@@ -464,7 +468,7 @@ class Dataset(_Base):
         other = object.__new__(Dataset)
         other._urls, other._fields, other._index, other._root = self._urls, self._fields, self._index, self._root
         other._given = self._given
-        other._in_memory = self._in_memory
+        other._in_memory, other._storage = self._in_memory, self._storage
         other._opened, other._kept = self._opened, self._kept
         other._views = (*self._views, view)
         if self._source.is_weighted:
@@ -542,6 +546,7 @@ def open(
     header: bool | Sequence[str] | None = None,
     separator: str | None = None,
     table: bool | None = None,
+    storage: Storage | None = None,
 ) -> Dataset:
     """Opens a data set as it lies; builds the index beside it where there is none yet.
 
@@ -551,6 +556,7 @@ def open(
     fields: what to make of each field; without it raw bytes, scalars and text as they lie.
     index: where ``headrace index SRC --to URL`` put the index.
     root: what the paths of a list are relative to; the list's own folder unless given.
+    storage: ``hr.storage(...)``: endpoint, region and credentials of data on http(s)://, s3://, gs:// and hf://.
     header, separator, table: how a CSV, TSV or JSON-lines file is read, where its bytes leave it open. ``header``: whether
         line 1 names the columns, or their names; ``separator``: one character; ``table=True``: rows hold values, and
         name no files.
@@ -561,4 +567,11 @@ def open(
     """
     if not isinstance(in_memory, bool) and in_memory != "decoded":
         raise UsageError(f"in_memory is True, False or 'decoded', not {in_memory!r}")
-    return Dataset(_reading(places_of(source), header, separator, table), fields, index=index, root=root, in_memory=in_memory)
+    return Dataset(
+        _reading(places_of(source), header, separator, table),
+        fields,
+        index=index,
+        root=root,
+        in_memory=in_memory,
+        storage=storage,
+    )

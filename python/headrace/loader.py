@@ -24,6 +24,7 @@ from .messages import tell_once, warn
 from .mix import Mix, mix_options
 from .parts import costs_of, parts_of
 from .requests import delivered
+from .storage import Storage, using
 from .verdict import Verdict, verdict
 
 _FOREVER = 1 << 62
@@ -113,6 +114,7 @@ class Loader:
     fields: what to make of each field; without it everything as it lies.
     shuffle: True (global up to 16 GiB, pool above), False, "global", "pool".
     tail: "drop", "pad" or "keep"; drop when shuffled and keep when not, unless given.
+    storage: ``hr.storage(...)``: endpoint, region and credentials of data on http(s)://, s3://, gs:// and hf://.
     threads: compute threads; "auto" uses the CPUs this rank may use.
     memory_budget: bytes, or "2GiB"; a quarter of this rank's memory and at most 8 GiB unless given.
     output: "torch", "numpy" or "jax", without a copy.
@@ -136,6 +138,7 @@ class Loader:
         global_batch_size: int | None = None,
         index: str | os.PathLike[str] | None = None,
         root: str | os.PathLike[str] | None = None,
+        storage: Storage | None = None,
         threads: int | Literal["auto"] = "auto",
         memory_budget: int | str | None = None,
         device: str = "cpu",
@@ -162,7 +165,8 @@ class Loader:
         self._replaces = most_replaced is not None
         if isinstance(source, (Blend, Dataset)) and (index is not None or root is not None):
             raise UsageError("index and root belong to hr.open(url, index=..., root=...) when a data set or a blend is given")
-        parts = parts_of(source, fields, index, root)
+        with using(storage, source, index):
+            parts = parts_of(source, fields, index, root)
         self._names = [part.name for part in parts]
         finish = delivered(parts[0].asked, parts[0].source)
         self._json = [name for name, how in finish if how == "json"]

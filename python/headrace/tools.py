@@ -13,6 +13,7 @@ from .checks import path
 from .dataset import urls_of
 from .errors import UsageError
 from .packing import Progress, prepare
+from .storage import Storage, using
 
 
 def formats() -> list[dict[str, Any]]:
@@ -27,21 +28,24 @@ def image_size(data: bytes) -> tuple[int, int]:
     return _core.image_size(bytes(data))
 
 
-def build_index(source: Any, to: str, *, root: str | None = None, progress: Progress | None = None) -> None:
+def build_index(
+    source: Any, to: str, *, root: str | None = None, storage: Storage | None = None, progress: Progress | None = None
+) -> None:
     """Builds the index of ``source`` ahead of time into the folder ``to``."""
     from .arrays.files import are_arrays
 
     urls = urls_of(source)
-    if are_arrays(urls):
-        from .arrays.cube import Cube
+    with using(storage, urls):
+        if are_arrays(urls):
+            from .arrays.cube import Cube
 
-        cube = Cube(urls)
-        cube.learn_all()
-        cube.keep(path(to, "to"))
-        if progress is not None:
-            progress(len(cube.files), len(cube.files), _samples(cube))
-        return
-    _core.build_index(urls, path(to, "to"), path(root, "root"), progress)
+            cube = Cube(urls)
+            cube.learn_all()
+            cube.keep(path(to, "to"))
+            if progress is not None:
+                progress(len(cube.files), len(cube.files), _samples(cube))
+            return
+        _core.build_index(urls, path(to, "to"), path(root, "root"), progress)
 
 
 def _samples(cube: Any) -> int:

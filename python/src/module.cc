@@ -24,6 +24,7 @@ void bind_options(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
 void bind_tokens(nanobind::module_& m);
 void bind_trace(nanobind::module_& m);
+void bind_storage(nanobind::module_& m);
 void bind_tools(nanobind::module_& m);
 }  // namespace headrace::py
 
@@ -34,6 +35,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_stored_bytes(m);
   headrace::py::bind_map(m);
   headrace::py::bind_fields(m);
+  headrace::py::bind_storage(m);
   headrace::py::bind_columns(m);
   headrace::py::bind_dataset(m);
   headrace::py::bind_combined(m);

@@ -7,8 +7,13 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/have.h"
 #include "storage/fault.h"
 #include "storage/held.h"
+#ifdef HEADRACE_HAVE_CURL
+#include "storage/http/test_server.h"
+#include "storage/s3/test_bucket.h"
+#endif
 #include "storage/local.h"
 #include "storage/memory.h"
 #include "storage/open_store.h"
@@ -28,6 +33,7 @@ struct Fixture {
   std::shared_ptr<const Store> store;
   std::string root;
   std::shared_ptr<TestFolder> folder = nullptr;
+  std::shared_ptr<void> server = nullptr;
 };
 
 constexpr std::pair<std::string_view, std::string_view> kFiles[] = {
@@ -94,6 +100,25 @@ Fixture routed(Fixture second) {
   return second;
 }
 
+#ifdef HEADRACE_HAVE_CURL
+Fixture http() {
+  auto server = std::make_shared<TestServer>();
+  for (const auto& [name, content] : kFiles) server->put("/root/" + std::string(name), content);
+  const std::string root = server->url("/root");
+  return {open_store(root).value().store, root, nullptr, server};
+}
+Fixture s3() {
+  auto server = std::make_shared<TestServer>();
+  for (const auto& [name, content] : kFiles)
+    server->put("/bucket/root/" + std::string(name), content);
+  server->answer(answers_of_s3(*server, 1000));
+  const StoreOptions options{.endpoint = server->url(""),
+                             .credentials = {.access_key = "key", .secret_key = "secret"}};
+  return {open_store("s3://bucket/root", options).value().store, "s3://bucket/root", nullptr,
+          server};
+}
+#endif
+
 class PlainWrapper final : public StoreWrapper {
  public:
   using StoreWrapper::StoreWrapper;
@@ -117,6 +142,10 @@ constexpr Row kStores[] = {
     {"shared_bandwidth",
      [] { return latency({.latency = 100us, .total_bytes_per_second = 1 << 20, .threads = 1}); }},
     {"fail_later", fail_later},
+#ifdef HEADRACE_HAVE_CURL
+    {"http", http},
+    {"s3", s3},
+#endif
     {"routed", [] { return routed(local()); }},
     {"routed_twice", [] { return routed(routed(local())); }},
     {"routed_and_slow", [] { return routed(latency({.latency = 100us})); }},
