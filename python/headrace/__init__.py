@@ -13,6 +13,7 @@ from .arrays.looking import to_xarray
 from .arrays.statistics import stats
 from .batch import Batch
 from .blend import Blend, blend
+from .caching import Cache, cache
 from .dataset import Dataset
 from .dataset import open as open
 from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
@@ -39,6 +40,7 @@ __all__ = [
     "BadSample",
     "Batch",
     "Blend",
+    "Cache",
     "DataError",
     "Dataset",
     "Error",
@@ -55,6 +57,7 @@ __all__ = [
     "blend",
     "boxes",
     "build_index",
+    "cache",
     "columns",
     "cutmix",
     "doctor",

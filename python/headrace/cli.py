@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``headrace inspect | index | pack | verify | stats | trace | formats | doctor | demo``.
+"""The command line: ``headrace inspect | index | pack | verify | stats | cache | trace | formats | doctor | demo``.
 
 Results on stdout, progress and errors on stderr. Exit codes: 0 fine, 1 something is bad or missing,
 2 it could not be done (one line says why), 130 interrupted.
@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 import headrace as hr
 
+from .cli_cache import cache
 from .cli_options import Index, Json, Root, Source
 from .cli_pack import pack, verify
 from .cli_stats import stats
@@ -129,6 +130,7 @@ app.command()(pack)
 app.command()(verify)
 app.command()(stats)
 app.command()(trace)
+app.add_typer(cache, name="cache")
 
 
 @app.command()

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from . import _core, checks, habits, ranks
 from .batch import Batch, register_pytree
 from .blend import Blend
+from .caching import Cache, cache_of, tell
 from .dataset import Dataset, parsed
 from .errors import UsageError
 from .fields import Field
@@ -117,6 +118,7 @@ class Loader:
     storage: ``hr.storage(...)``: endpoint, region and credentials of data on http(s)://, s3://, gs:// and hf://.
     threads: compute threads; "auto" uses the CPUs this rank may use.
     memory_budget: bytes, or "2GiB"; a quarter of this rank's memory and at most 8 GiB unless given.
+    cache: a folder on a near disk that keeps what was read: ``"/nvme/hr"``, or ``hr.cache(path, bytes="200GB")``.
     output: "torch", "numpy" or "jax", without a copy.
     bad_samples: "raise", "replace", or how many may be replaced in an epoch.
     mix: ``hr.mixup(...)``, ``hr.cutmix(...)``, or a list of which one is drawn for each batch.
@@ -139,6 +141,7 @@ class Loader:
         index: str | os.PathLike[str] | None = None,
         root: str | os.PathLike[str] | None = None,
         storage: Storage | None = None,
+        cache: str | os.PathLike[str] | Cache | None = None,
         threads: int | Literal["auto"] = "auto",
         memory_budget: int | str | None = None,
         device: str = "cpu",
@@ -165,9 +168,12 @@ class Loader:
         self._replaces = most_replaced is not None
         if isinstance(source, (Blend, Dataset)) and (index is not None or root is not None):
             raise UsageError("index and root belong to hr.open(url, index=..., root=...) when a data set or a blend is given")
+        if isinstance(source, (Blend, Dataset)) and cache is not None:
+            raise UsageError("cache belongs to hr.open(url, cache=...) when a data set or a blend is given")
         with using(storage, source, index):
-            parts = parts_of(source, fields, index, root)
+            parts = parts_of(source, fields, index, root, cache_of(cache))
         self._names = [part.name for part in parts]
+        self._cached = [part.source for part in parts if part.source.cache_counts() is not None]
         finish = delivered(parts[0].asked, parts[0].source)
         self._json = [name for name, how in finish if how == "json"]
         plan = _core.PlanOptions(
@@ -277,6 +283,8 @@ class Loader:
     def _epoch(self, n: int, until: int | None) -> Epoch:
         core = self._inner
         ranks.check_still(self.ranks)
+        for source in self._cached:
+            tell(source)
         return Epoch(self, *core.begin(checks.whole(n, "an epoch", 0, _FOREVER - 1), until))
 
     def _take(self) -> Batch | None:
@@ -382,7 +390,7 @@ class Loader:
 
         ``"reads"``: latency (median and p99, from request to completion), how many are under way now and were at
         most, and how many bytes ahead are worth reading. ``"damaged"``: pictures that were damaged and taken all the
-        same, because of ``strict=False``.
+        same, because of ``strict=False``. ``"cache"``: hits, misses and bytes of ``cache=``.
         """
         core, run = self._inner, self._running
         out: dict[str, Any] = core.stats()
@@ -398,6 +406,9 @@ class Loader:
         if self._batch_maps:
             out["map"]["(batch)"] = {"calls": run.batches, "busy_s": run.map_s, "wait_gil_s": 0.0}
         out["bad_samples"] = core.quarantine()
+        if self._cached:
+            counts = [s.cache_counts() or {} for s in self._cached]
+            out["cache"] = {name: sum(c[name] for c in counts) for name in counts[0]}
         return out
 
     @property

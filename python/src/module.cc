@@ -15,6 +15,7 @@ void bind_store(nanobind::module_& m);
 void bind_zarr(nanobind::module_& m);
 void bind_combined(nanobind::module_& m);
 void bind_columns(nanobind::module_& m);
+void bind_cache(nanobind::module_& m);
 void bind_dataset(nanobind::module_& m);
 void bind_fields(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
@@ -37,6 +38,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_fields(m);
   headrace::py::bind_storage(m);
   headrace::py::bind_columns(m);
+  headrace::py::bind_cache(m);
   headrace::py::bind_dataset(m);
   headrace::py::bind_combined(m);
   headrace::py::bind_made(m);
