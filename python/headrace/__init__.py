@@ -21,6 +21,7 @@ from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .tokenizing.tokenize import tokenize
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
 from .weighting import weighted
@@ -69,6 +70,7 @@ __all__ = [
     "stats",
     "text",
     "to_xarray",
+    "tokenize",
     "tokens",
     "weighted",
 ]
