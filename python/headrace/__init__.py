@@ -23,6 +23,7 @@ from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
 from .storage import Storage, storage
+from .tokenizing.tokenize import tokenize
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
 from .tracing import trace
@@ -76,6 +77,7 @@ __all__ = [
     "storage",
     "text",
     "to_xarray",
+    "tokenize",
     "tokens",
     "trace",
     "weighted",
