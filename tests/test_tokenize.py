@@ -19,7 +19,7 @@ import pytest
 
 tokenizers = pytest.importorskip("tokenizers")
 
-WORDS = "the water of a river turns wheel after wheel on its way down to sea and nobody waits for it".split()
+WORDS = ["the", "water", "of", "a", "river", "turns", "wheel", "after", "on", "its", "way", "down", "to", "sea", "and"]
 
 
 def corpus(count: int = 300) -> list[str]:

@@ -385,7 +385,11 @@ class Dataset(_Base):
         if isinstance(urls, list):
             urls = [os.path.abspath(url) if "://" not in url else url for url in urls]
         index, root = (p if p is None or "://" in str(p) else os.path.abspath(p) for p in (self._index, self._root))
-        return {"args": (urls, self._given, index, root, self._in_memory, self._views), "storage": self._storage, "cache": self._cache}
+        return {
+            "args": (urls, self._given, index, root, self._in_memory, self._views),
+            "storage": self._storage,
+            "cache": self._cache,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         urls, fields, index, root, in_memory, views = state["args"]
