@@ -23,8 +23,11 @@ from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
 from .staging import remove_stage, stage
+from .storage import Storage, storage
+from .tokenizing.tokenize import tokenize
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
+from .tracing import trace
 from .weighting import weighted
 
 __version__ = "0.1.0"
@@ -48,6 +51,7 @@ __all__ = [
     "Loader",
     "MaskField",
     "Mix",
+    "Storage",
     "StorageError",
     "Unsupported",
     "UsageError",
@@ -73,8 +77,11 @@ __all__ = [
     "scalar",
     "stage",
     "stats",
+    "storage",
     "text",
     "to_xarray",
+    "tokenize",
     "tokens",
+    "trace",
     "weighted",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``headrace inspect | index | pack | verify | stats | stage | cache | formats | doctor | demo``.
+"""The command line: ``headrace inspect | index | pack | verify | stats | stage | tokenize | cache | trace | formats | doctor | demo``.
 
 Results on stdout, progress and errors on stderr. Exit codes: 0 fine, 1 something is bad or missing,
 2 it could not be done (one line says why), 130 interrupted.
@@ -25,6 +25,8 @@ from .cli_options import Index, Json, Root, Source
 from .cli_pack import pack, verify
 from .cli_stage import stage
 from .cli_stats import stats
+from .cli_tokenize import tokenize
+from .cli_trace import trace
 
 
 class _Commands(TyperGroup):
@@ -130,6 +132,8 @@ app.command()(pack)
 app.command()(verify)
 app.command()(stats)
 app.command()(stage)
+app.command()(tokenize)
+app.command()(trace)
 app.add_typer(cache, name="cache")
 
 

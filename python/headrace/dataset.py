@@ -20,6 +20,8 @@ from .checks import checked_bool, path, whole
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, ColumnsField, Field
 from .messages import tell_once
+from .requests import ask, delivered, masks, tell_of_missing
+from .storage import Storage, using
 from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -150,7 +152,7 @@ def with_names(source: _core.Source, fields: Mapping[str, Field] | None) -> tupl
             given[name] = field._with(field="objects")  # what a detection set has in the form that follows the geometry
         if not isinstance(field, Field) or isinstance(field, ColumnsField) or not wanted or wanted in known:
             continue
-        names = stored_names(wanted, known)
+        names = stored_names(wanted, known, may_lack=field.optional or field.default is not None)
         if not names:
             continue
         stored = names[0] if len(names) == 1 else ";".join(names)
@@ -176,7 +178,7 @@ def _in_part(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return []
 
 
-def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]], may_lack: bool = False) -> list[str]:
     """The fields of the data that a name stands for; none where it is no such name."""
     of_part = _in_part(wanted, known)
     if of_part:
@@ -184,7 +186,7 @@ def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[st
     if ";" in wanted:
         names = [n.strip() for n in wanted.split(";")]
         found = [n for n in dict.fromkeys(names) if n in known]
-        if not found:
+        if not found and not may_lack:
             raise UsageError(f"there is no field {' or '.join(map(repr, names))} in the data; it has {', '.join(known)}")
         return found
     if wanted == "image":
@@ -250,9 +252,9 @@ def open_data(
                 )
         return with_columns(open_source(urls, index, root, in_memory, cache), fields)
     else:
-        source, fields = open_arrays(urls, fields)
-    if index is not None or root is not None:
-        raise Unsupported("index and root are not there for files of arrays")
+        source, fields = open_arrays(urls, fields, path(index, "index") if index is not None else None)
+    if root is not None:
+        raise Unsupported("root is not there for files of arrays")
     if in_memory == "decoded":
         raise UsageError("in_memory='decoded' is for pictures; of arrays say in_memory=True")
     source = with_cache(source, cache)
@@ -280,59 +282,6 @@ def with_columns(source: _core.Source, fields: Mapping[str, Field] | None) -> tu
         described.append({"name": inner, "columns": field.columns, "dtype": field.dtype, "missing": missing, "fill": fill})
         given[name] = field._with(field=inner)
     return source.stacked(described), given
-
-
-def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> list[dict[str, Any]]:
-    """Fields as the engine takes them. Functions are called once, to learn what they give."""
-    if fields is None:
-        return []
-    if not isinstance(fields, Mapping) or not fields:
-        raise UsageError("fields is a dict: {'image': hr.image('jpg'), ...}")
-    specs = []
-    for name, field in fields.items():
-        if not isinstance(name, str):
-            raise UsageError(f"fields: the name of an output is a text, not {name!r}")
-        if not isinstance(field, Field):
-            raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
-        if any("stats" in params for _, params in field.steps):  # of a view, or no file of arrays: one number each
-            from .arrays.statistics import settled
-
-            field = settled(field, name, [field.field], (), (), ())
-        spec: dict[str, Any] = {
-            "output": name,
-            "field": field.field,
-            "what": field.what,
-            "options": field.options,
-            "steps": field.steps,
-            "packing": field.packing,
-            "many": field.many,
-        }
-        if field.packing == "padded":
-            spec["pad"] = field.pad_value
-        if field.joint:
-            spec.update(joint=field.joint, leads=field.leads)
-        if field.functions:
-            from .mapping import map_spec
-
-            spec["map"] = map_spec(name, field, spec, source)
-        specs.append(spec)
-    return specs
-
-
-def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """How each output reaches Python: (name, "array" | "scalar" | "text" | "bytes" | "json")."""
-    if fields is None:
-        kinds = dict.fromkeys(("int", "float", "array", "npy", "tokens"), "array") | {"text": "text", "json": "text"}
-        return [(name, kinds.get(kind, "bytes")) for name, kind, _ in source.schema]
-    out = []
-    for (name, field), spec in zip(fields.items(), specs):
-        how = field.finish
-        if "map" in spec:
-            how = spec["map"]["result"]
-        if field.packing in ("padded", "ragged"):
-            how = "array"
-        out.append((name, how))
-    return out
 
 
 def class_names(source: _core.Source, urls: Any) -> list[str]:
@@ -399,12 +348,14 @@ class Dataset(_Base):
         root: Any = None,
         in_memory: bool | str = False,
         views: tuple[Any, ...] = (),
+        storage: Storage | None = None,
         cache: Cache | None = None,
     ) -> None:
         self._cache = cache
         self._urls, self._given, self._index, self._root, self._views = urls, fields, index, root, views
-        self._in_memory = in_memory
-        source, self._fields = open_data(urls, fields, index, root, in_memory, cache)
+        self._in_memory, self._storage = in_memory, storage
+        with using(storage, urls, index):
+            source, self._fields = open_data(urls, fields, index, root, in_memory, cache)
         self._opened = source
         self._kept: dict[str, _core.Column] = {}  # what was looked into, for all views
         for view in views:
@@ -414,9 +365,10 @@ class Dataset(_Base):
 
     def _attach(self, source: _core.Source) -> None:
         self._source = source
-        specs = field_specs(self._fields, source)
-        self._finishes = finishes(self._fields, source, specs)
-        self._core = _core.Dataset.make(source, specs)
+        asked = ask(self._fields, source)
+        self._finishes, self._masks = delivered(asked, source), masks(asked)
+        self._core = _core.Dataset.make(source, [a.request for a in asked])
+        tell_of_missing(self._fields, source)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -432,13 +384,17 @@ class Dataset(_Base):
         urls = self._urls
         if isinstance(urls, list):
             urls = [os.path.abspath(url) if "://" not in url else url for url in urls]
-        index, root = (p if p is None else os.path.abspath(p) for p in (self._index, self._root))
-        return {"args": (urls, self._given, index, root, self._in_memory, self._views), "cache": self._cache}
+        index, root = (p if p is None or "://" in str(p) else os.path.abspath(p) for p in (self._index, self._root))
+        return {
+            "args": (urls, self._given, index, root, self._in_memory, self._views),
+            "storage": self._storage,
+            "cache": self._cache,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         urls, fields, index, root, in_memory, views = state["args"]
-        cache = state.get("cache")
-        self.__init__(urls, fields, index=index, root=root, in_memory=in_memory, views=views, cache=cache)  # type: ignore[misc]
+        storage, cache = state.get("storage"), state.get("cache")
+        self.__init__(urls, fields, index=index, root=root, in_memory=in_memory, views=views, storage=storage, cache=cache)  # type: ignore[misc]
 
     def __len__(self) -> int:
         return self._source.size
@@ -463,9 +419,14 @@ class Dataset(_Base):
 
     def _sample(self, n: int) -> dict[str, Any]:
         out = {}
-        for (name, how), value in zip(self._finishes, self._core.at(n, [how for _, how in self._finishes])):
+        values = self._core.at(n, [how for _, how in self._finishes])
+        for (name, how), value in zip(self._finishes, values):
             if value is not None:
                 out[name] = parsed(value) if how == "json" else value
+            elif name in self._masks:
+                out[name] = None
+        for name, is_there in zip(self._masks, values[len(self._finishes) :]):
+            out[f"{name}_valid"] = is_there
         return out
 
     def _column(self, name: str) -> Any:
@@ -536,7 +497,8 @@ class Dataset(_Base):
         other = object.__new__(Dataset)
         other._urls, other._fields, other._index, other._root = self._urls, self._fields, self._index, self._root
         other._given = self._given
-        other._in_memory, other._cache = self._in_memory, self._cache
+        other._in_memory, other._storage = self._in_memory, self._storage
+        other._cache = self._cache
         other._opened, other._kept = self._opened, self._kept
         other._views = (*self._views, view)
         if self._source.is_weighted:
@@ -615,6 +577,7 @@ def open(
     header: bool | Sequence[str] | None = None,
     separator: str | None = None,
     table: bool | None = None,
+    storage: Storage | None = None,
 ) -> Dataset:
     """Opens a data set as it lies; builds the index beside it where there is none yet.
 
@@ -624,6 +587,7 @@ def open(
     fields: what to make of each field; without it raw bytes, scalars and text as they lie.
     index: where ``headrace index SRC --to URL`` put the index.
     root: what the paths of a list are relative to; the list's own folder unless given.
+    storage: ``hr.storage(...)``: endpoint, region and credentials of data on http(s)://, s3://, gs:// and hf://.
     header, separator, table: how a CSV, TSV or JSON-lines file is read, where its bytes leave it open. ``header``: whether
         line 1 names the columns, or their names; ``separator``: one character; ``table=True``: rows hold values, and
         name no files.
@@ -642,5 +606,6 @@ def open(
         index=index,
         root=root,
         in_memory=in_memory,
+        storage=storage,
         cache=cache_of(cache),
     )

@@ -183,6 +183,9 @@ nb::list sample_at(const Dataset& dataset, uint64_t i, const std::vector<std::st
   const std::vector<SampleValue> list = unwrap(std::move(values));
   nb::list out;
   for (size_t c = 0; c < list.size(); ++c) out.append(value_of(list[c], how[c]));
+  // OUTPUT_valid, as in a batch.
+  for (size_t c = 0; c < list.size(); ++c)
+    if (dataset.requests()[c].optional) out.append(nb::bool_(!list[c].missing));
   return out;
 }
 
@@ -260,8 +263,8 @@ void bind_dataset(nb::module_& m) {
 
   nb::class_<Dataset>(m, "Dataset")
       .def_static("make",
-                  [](const SourceHandle& s, nb::handle fields) {
-                    return unwrap(Dataset::make(s.source, field_requests(fields)));
+                  [](const SourceHandle& s, std::vector<FieldRequest> fields) {
+                    return unwrap(Dataset::make(s.source, std::move(fields)));
                   })
       .def("at", &sample_at)
       .def("picture_levels", &levels_of, nb::arg("samples"), nb::arg("threads") = 0,

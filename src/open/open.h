@@ -28,10 +28,10 @@ struct IndexProgress {
 };
 
 struct OpenOptions {
-  std::shared_ptr<const Store> store = nullptr;  // null: the one that the urls are of
-  StoreOptions storage = {};                     // how that one is opened
-  CacheOptions cache = {};                       // what is put around it
-  std::string format = {};                       // by name; "": found out
+  std::shared_ptr<const Store> store = nullptr;    // null: the one that the urls are of
+  StoreOptions storage = current_store_options();  // how that one is opened
+  CacheOptions cache = {};                         // what is put around it
+  std::string format = {};                         // by name; "": found out
   std::string root = {};      // of the paths in a list; "": the folder of the list
   std::string index = {};     // a folder that build_index() made; "": sidecars
   bool keep_sidecars = true;  // false: neither read nor written (stores that are not files)

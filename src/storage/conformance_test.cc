@@ -7,14 +7,20 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/have.h"
 #include "storage/cache/cache.h"
 #include "storage/fault.h"
 #include "storage/held.h"
+#ifdef HEADRACE_HAVE_CURL
+#include "storage/http/test_server.h"
+#include "storage/s3/test_bucket.h"
+#endif
 #include "storage/local.h"
 #include "storage/memory.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
 #include "storage/routed.h"
+#include "storage/stage/staged_store.h"
 #include "storage/test_folder.h"
 #include "storage/test_stores.h"
 #include "storage/versioned.h"
@@ -29,6 +35,7 @@ struct Fixture {
   std::shared_ptr<const Store> store;
   std::string root;
   std::shared_ptr<TestFolder> folder = nullptr;
+  std::shared_ptr<void> server = nullptr;
 };
 
 constexpr std::pair<std::string_view, std::string_view> kFiles[] = {
@@ -95,6 +102,24 @@ Fixture routed(Fixture second) {
   return second;
 }
 
+#ifdef HEADRACE_HAVE_CURL
+Fixture http() {
+  auto server = std::make_shared<TestServer>();
+  for (const auto& [name, content] : kFiles) server->put("/root/" + std::string(name), content);
+  const std::string root = server->url("/root");
+  return {open_store(root).value().store, root, nullptr, server};
+}
+Fixture s3() {
+  auto server = std::make_shared<TestServer>();
+  for (const auto& [name, content] : kFiles)
+    server->put("/bucket/root/" + std::string(name), content);
+  server->answer(answers_of_s3(*server, 1000));
+  const StoreOptions options{.endpoint = server->url(""),
+                             .credentials = {.access_key = "key", .secret_key = "secret"}};
+  return {open_store("s3://bucket/root", options).value().store, "s3://bucket/root", nullptr,
+          server};
+}
+#endif
 Fixture cached(Fixture inner, bool full = false) {
   auto folder = std::make_shared<TestFolder>();
   inner.store =
@@ -106,6 +131,15 @@ Fixture cached(Fixture inner, bool full = false) {
               inner.store.get(), [folder, data = inner.folder,
                                   store = inner.store](const Store*) mutable { store = nullptr; }),
           inner.root, folder};
+}
+
+Fixture staged(Fixture inner) {
+  auto folder = std::make_shared<TestFolder>();
+  std::vector<std::string> files;
+  for (const auto& [name, content] : kFiles) files.push_back(join_path(inner.root, name));
+  const auto store = StagedStore::make(inner.store, files, {.folder = *folder / "stage"}).value();
+  EXPECT_TRUE(store->wait_until_staged().ok());
+  return {store, inner.root, folder};
 }
 
 class PlainWrapper final : public StoreWrapper {
@@ -131,6 +165,11 @@ constexpr Row kStores[] = {
     {"shared_bandwidth",
      [] { return latency({.latency = 100us, .total_bytes_per_second = 1 << 20, .threads = 1}); }},
     {"fail_later", fail_later},
+#ifdef HEADRACE_HAVE_CURL
+    {"http", http},
+    {"s3", s3},
+#endif
+    {"staged", [] { return staged(memory()); }},
     {"cache", [] { return cached(memory()); }},
     {"cache_that_is_full", [] { return cached(local(), true); }},
     {"cache_of_far", [] { return cached(latency({.latency = 200us})); }},
