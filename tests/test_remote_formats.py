@@ -61,7 +61,14 @@ def test_remote_batches_are_those_of_local_files(name: str, places: Any, s3: ser
     path = place.relative_to(s3.folder)
     fields = asked_for(name)
     for shuffle in (False, True):
-        options: dict[str, Any] = dict(batch_size=4, fields=fields, shuffle=shuffle, seed=7, output="numpy", threads=2)
+        options: dict[str, Any] = {
+            "batch_size": 4,
+            "fields": fields,
+            "shuffle": shuffle,
+            "seed": 7,
+            "output": "numpy",
+            "threads": 2,
+        }
         local = hr.Loader(os.fspath(place), **options)
         expected = rows(local)
         over_s3 = hr.Loader(f"s3://bucket/{path}", storage=s3.storage(), **options)
@@ -73,7 +80,14 @@ def test_remote_batches_are_those_of_local_files(name: str, places: Any, s3: ser
 @pytest.mark.parametrize("name", ["tar", "parquet", "mds", "files"])
 def test_resume_on_other_ranks_gives_exactly_the_rest(name: str, places: Any, s3: servers.S3) -> None:
     place = places(name)
-    options: dict[str, Any] = dict(fields=asked_for(name), shuffle=True, seed=3, global_batch_size=4, output="numpy", tail="keep")
+    options: dict[str, Any] = {
+        "fields": asked_for(name),
+        "shuffle": True,
+        "seed": 3,
+        "global_batch_size": 4,
+        "output": "numpy",
+        "tail": "keep",
+    }
     url = f"s3://bucket/{place.relative_to(s3.folder)}"
     first = hr.Loader(url, storage=s3.storage(), **options)
     batches = iter(first.epoch(0))
