@@ -13,6 +13,7 @@ from .arrays.looking import to_xarray
 from .arrays.statistics import stats
 from .batch import Batch
 from .blend import Blend, blend
+from .caching import Cache, cache
 from .dataset import Dataset
 from .dataset import open as open
 from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
@@ -22,8 +23,10 @@ from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
 from .storage import Storage, storage
+from .tokenizing.tokenize import tokenize
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
+from .tracing import trace
 from .weighting import weighted
 
 __version__ = "0.1.0"
@@ -38,6 +41,7 @@ __all__ = [
     "BadSample",
     "Batch",
     "Blend",
+    "Cache",
     "DataError",
     "Dataset",
     "Error",
@@ -54,6 +58,7 @@ __all__ = [
     "blend",
     "boxes",
     "build_index",
+    "cache",
     "columns",
     "cutmix",
     "doctor",
@@ -72,6 +77,8 @@ __all__ = [
     "storage",
     "text",
     "to_xarray",
+    "tokenize",
     "tokens",
+    "trace",
     "weighted",
 ]
