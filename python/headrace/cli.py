@@ -151,6 +151,10 @@ def formats() -> None:
     for name, doc, library, encodes in _core.image_codecs():
         rows.add_row(name, "yes", "yes" if encodes else "no", library, doc)
     terminal.console().print(rows)
+    rows = terminal.table("store", "URLs", "what it has")
+    for store in _core.stores():
+        rows.add_row(store["name"], " ".join(f"{scheme}://" for scheme in store["schemes"]), store["purpose"])
+    terminal.console().print(rows)
 
 
 @app.command()
