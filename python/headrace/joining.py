@@ -229,7 +229,9 @@ def _by_key(names: Sequence[str], sets: Sequence[Dataset], keys: Sequence[list[s
             twin = twin or next(f"'{name}' has '{key}' more than once" for name, key in zip(names[1:], found) if key)
             continue
         places = [_places(levelled[0], k) for k in levelled[1:]]
-        missing = sum(int((p < 0).sum()) for p in places) + sum(len(k) - len(set(p[p >= 0])) for p, k in zip(places, levelled[1:]))
+        missing = sum(int((p < 0).sum()) for p in places) + sum(
+            len(k) - len(set(p[p >= 0])) for p, k in zip(places, levelled[1:])
+        )
         if best is None or missing < best[0]:
             best = (missing, places, levelled)
         if missing == 0:

@@ -111,6 +111,17 @@ nb::object to_array(const SharedBuffer& buffer, DType dtype, const std::vector<i
   return numpy_array(buffer, dtype, shape);
 }
 
+nb::object bool_array(const SharedBuffer& buffer, const std::vector<int64_t>& shape,
+                      std::string_view framework) {
+  nb::object array = to_array(buffer, DType::kU8, shape, framework);
+  if (framework != "jax") {
+    static auto* numpy = new nb::object(nb::module_::import_("numpy").attr("bool_"));
+    if (framework == "numpy") return array.attr("view")(*numpy);
+    return array.attr("view")(nb::module_::import_("torch").attr("bool"));
+  }
+  return array.attr("astype")("bool");
+}
+
 nb::object int64_array(const std::vector<int64_t>& values, const std::vector<int64_t>& shape,
                        std::string_view framework) {
   auto buffer = std::make_shared<Buffer>(values.size() * sizeof(int64_t));
