@@ -189,7 +189,7 @@ def test_windows_of_two_files_are_joined_as_they_were_opened(tmp_path: pathlib.P
     a = np.arange(200, dtype=np.float32).reshape(20, 10)
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", -a)
-    opened = {n: hr.open(tmp_path / f"{n}.npy", {"w": hr.array("*", window=3)}) for n in "ab"}
+    opened = {n: hr.open(tmp_path / f"{n}.npy", {"w": hr.array("data", window=3)}) for n in "ab"}
     ds = hr.join(**opened)
     assert len(ds) == 18 and set(ds[0]) == {"a.w", "b.w"}
     assert np.array_equal(ds[4]["a.w"], a[4:7]) and np.array_equal(ds[4]["b.w"], -a[4:7])

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core
 from .checks import one_of
-from .dataset import Dataset, Parts
+from .dataset import LABELS, Dataset, Parts
 from .dataset import open as open_dataset
 from .errors import UsageError
 from .fields import Field, array, bytes_, scalar, text
@@ -95,9 +95,9 @@ def concatenate(parts: Sequence[Dataset]) -> Dataset:
         if part._source.is_weighted:
             raise UsageError("weights come last: hr.weighted(a + b, weights)")
         flat += part._urls.parts if isinstance(part._urls, Concatenated) and not part._views else [part]
-    named = [(part, part.classes) for part in flat]
-    known = next((classes for _, classes in named if classes), [])
-    for _, classes in named:
+    named = [part.classes for part in flat if {name for name, _ in part.schema} & {*LABELS, "objects"}]
+    known = next((classes for classes in named if classes), [])
+    for classes in named:
         if classes and classes != known:
             raise UsageError(
                 f"a + b: their classes differ, and one number would mean two of them: {_few(known)} and {_few(classes)}; "
@@ -229,7 +229,9 @@ def _by_key(names: Sequence[str], sets: Sequence[Dataset], keys: Sequence[list[s
             twin = twin or next(f"'{name}' has '{key}' more than once" for name, key in zip(names[1:], found) if key)
             continue
         places = [_places(levelled[0], k) for k in levelled[1:]]
-        missing = sum(int((p < 0).sum()) for p in places) + sum(len(k) - len(set(p[p >= 0])) for p, k in zip(places, levelled[1:]))
+        missing = sum(int((p < 0).sum()) for p in places) + sum(
+            len(k) - len(set(p[p >= 0])) for p, k in zip(places, levelled[1:])
+        )
         if best is None or missing < best[0]:
             best = (missing, places, levelled)
         if missing == 0:

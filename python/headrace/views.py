@@ -132,7 +132,10 @@ class Views(abc.ABC):
         order = np.arange(len(self))
         if by == "key":
             salt = seed.to_bytes(8, "little")
-            hashes = [blake2b(key.encode(errors="surrogateescape"), digest_size=8, salt=salt).digest() for key in self._whole_column("key")]
+            hashes = [
+                blake2b(key.encode(errors="surrogateescape"), digest_size=8, salt=salt).digest()
+                for key in self._whole_column("key")
+            ]
             order = np.lexsort((order, np.frombuffer(b"".join(hashes), ">u8"))) if hashes else order
         parts: list[list[Any]] = [[] for _ in shares]
         ends = np.minimum(np.cumsum(shares), 1.0)

@@ -78,5 +78,3 @@ def _of_classes(ds: Dataset, weights: Mapping[Any, Any], field: str | None) -> n
             known = classes or sorted(there, key=repr)[:8]
             raise UsageError(f"weights: no sample has the class {value!r}; there are {', '.join(map(str, known))}")
     return np.fromiter((by_name.get(v, numbers.get(v, 1.0)) for v in column), np.float64, len(ds))
-
-
