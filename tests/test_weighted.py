@@ -132,10 +132,11 @@ def test_states_without_weights_keep_their_version_and_load(numbers: hr.Dataset)
         other = dict(loader.state_dict(), plan_version=3)
         with pytest.raises(hr.Error, match="plan version 3"):
             loader.load_state_dict(other)
-    other_weights = hr.weighted(numbers, WEIGHTS + 1)
-    with hr.Loader(hr.weighted(numbers, WEIGHTS), 12, NUMBER, output="numpy") as a:
-        with hr.Loader(other_weights, 12, NUMBER, output="numpy") as b, pytest.raises(hr.UsageError, match="other data"):
-            b.load_state_dict(a.state_dict())
+    with hr.Loader(hr.weighted(numbers, WEIGHTS), 12, NUMBER, output="numpy") as loader:
+        mine = loader.state_dict()
+    with hr.Loader(hr.weighted(numbers, WEIGHTS + 1), 12, NUMBER, output="numpy") as loader:
+        with pytest.raises(hr.UsageError, match="other data"):
+            loader.load_state_dict(mine)
 
 
 def test_weights_of_classes_by_number_and_by_name(data: Data) -> None:

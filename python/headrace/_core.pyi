@@ -1,7 +1,7 @@
 # Made by ./dev docs.
 """headrace's engine.  Private: use the headrace package."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import enum
 import types
 from typing import Annotated
@@ -29,6 +29,26 @@ class MapCost:
 
     @property
     def gil_ns(self) -> int: ...
+
+class Column:
+    @staticmethod
+    def of(values: list, type: str) -> Column: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def take(self, numbers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Column: ...
+
+    def cells(self) -> list:
+        """A list, with None where a sample has no such value."""
+
+def kept_column(source: Source, column: str) -> object: ...
+
+def keep_column(source: Source, column: str, values: Column) -> bool: ...
+
+def look_into(source: Source, fields: Sequence[str], member: str, progress: object | None = None) -> Column: ...
+
+def expression_names(arg: str, /) -> list[str]: ...
 
 class Source:
     @property
@@ -68,9 +88,14 @@ class Source:
 
     def view(self, arg: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], /) -> Source: ...
 
+    def weighted(self, arg0: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], arg1: int, /) -> Source: ...
+
+    @property
+    def is_weighted(self) -> bool: ...
+
     def slice(self, arg0: int, arg1: int, arg2: int, /) -> Source: ...
 
-    def find(self, expression: str, progress: object | None = None) -> object: ...
+    def find(self, expression: str, progress: object | None = None, columns: Mapping[str, Column] = {}) -> object: ...
 
     def split_by_key(self, shares: Sequence[float], seed: int) -> list: ...
 
@@ -95,6 +120,11 @@ class Dataset:
     def at(self, arg0: int, arg1: Sequence[str], /) -> list: ...
 
     def picture_levels(self, samples: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int = 0, progress: object | None = None) -> object: ...
+
+def join_sources(parts: Sequence[tuple[str, Source]]) -> Source:
+    """parts: [(name, source)]"""
+
+def concat_sources(parts: Sequence[Source]) -> Source: ...
 
 def make_source(description: dict) -> Source: ...
 

@@ -64,6 +64,12 @@ class Concatenated(Parts):
         return _core.concat_sources(sources), own if fields is None else fields
 
 
+def _alike(a: Field, b: Field) -> bool:
+    """Whether they make the same of a value, whatever it is called in the data."""
+    names = {"field": "", "variables": ()}
+    return type(a) is type(b) and {**vars(a), **names} == {**vars(b), **names}
+
+
 def _with_names_of(part: Dataset, fields: Mapping[str, Field] | None) -> _core.Source:
     """The data of ``part``, whose fields give the same outputs as ``fields``, by the stored names of those."""
     mine = part._fields
@@ -76,7 +82,7 @@ def _with_names_of(part: Dataset, fields: Mapping[str, Field] | None) -> _core.S
     renames = {}
     for output, field in fields.items():
         other = mine[output]
-        if other._with(field=field.field) != field:
+        if not _alike(other, field):
             raise UsageError(f"a + b: field '{output}' is {field!r} in one and {other!r} in the other")
         if other.field != field.field and other.field:
             renames[field.field] = other.field
