@@ -38,10 +38,10 @@ class Walk {
 
   Result<ZarrDocuments> all() {
     Node root;
-    const bool is_near = store_.cost(root_).is_near();
-    HEADRACE_TRY(read(root, !is_near));
+    const bool is_local = scheme_of(root_).empty();
+    HEADRACE_TRY(read(root, !is_local));
     ZarrDocuments out;
-    if (!is_near) {
+    if (!is_local) {
       HEADRACE_ASSIGN(out.consolidated, consolidated(root));
     }
     const bool goes_on = out.consolidated.empty() && !root.is_array;
