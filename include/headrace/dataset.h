@@ -15,13 +15,14 @@
 
 namespace hr {
 
-// Of files of arrays: one field of a sample, some steps of a variable from the sample's position on.
+// Of files of arrays: one field of a sample, some steps of a variable from the sample's position
+// on.
 struct Window {
-  std::string name;               // of the field, for hr::array(name)
-  std::string variable = {};      // "": as the field
-  int64_t steps = 0;              // along the axis; 0: one, and the axis is left out
-  int64_t from = 0;               // relative to the position: a target begins behind the window
-  int64_t dilation = 1;           // from one step to the next
+  std::string name;                 // of the field, for hr::array(name)
+  std::string variable = {};        // "": as the field
+  int64_t steps = 0;                // along the axis; 0: one, and the axis is left out
+  int64_t from = 0;                 // relative to the position: a target begins behind the window
+  int64_t dilation = 1;             // from one step to the next
   std::vector<int64_t> patch = {};  // of the last axes, drawn for each sample
 };
 

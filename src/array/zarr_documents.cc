@@ -136,8 +136,7 @@ class Walk {
     const Result<std::vector<FileInfo>> entries = store_.list(folder);
     if (!entries.ok()) return;
     for (const FileInfo& entry : entries.value())
-      if (entry.is_folder)
-        node.below.push_back(inside(node, base_name(without_slash(entry.path))));
+      if (entry.is_folder) node.below.push_back(inside(node, base_name(without_slash(entry.path))));
   }
   // Links are not followed: they may lead to a folder above.
   static void list_local(const std::string& path, Node& node) {

@@ -86,7 +86,8 @@ class ArrayOpener {
     for (size_t i = 0; i < places_.paths.size(); ++i) {
       HEADRACE_ASSIGN(OpenedFile file, open_directly(places_.paths[i]));
       if (!places_.groups[i].empty())
-        std::erase_if(file.arrays, [&](const FileArray& a) { return a.name() != places_.groups[i]; });
+        std::erase_if(file.arrays,
+                      [&](const FileArray& a) { return a.name() != places_.groups[i]; });
       files_.push_back(std::move(file.arrays));
     }
     return {};
@@ -178,9 +179,10 @@ class ArrayOpener {
       const Tree* units = array->attributes.find("units");
       const Tree* first = lead.attributes.find("units");
       if ((units == nullptr) != (first == nullptr) || (units != nullptr && !(*units == *first)))
-        return unsupported(fmt::format("'{}' has other units in {} than in {}: headrace in Python "
-                                       "brings them to the first's",
-                                       lead.name(), places_.paths[f], places_.paths[0]));
+        return unsupported(
+            fmt::format("'{}' has other units in {} than in {}: headrace in Python "
+                        "brings them to the first's",
+                        lead.name(), places_.paths[f], places_.paths[0]));
       HEADRACE_ASSIGN(std::shared_ptr<const Array> segment, added(*array));
       out.segments.push_back(std::move(segment));
     }
@@ -193,9 +195,10 @@ class ArrayOpener {
   // The array, with its files behind those that are there already.
   Result<std::shared_ptr<const Array>> added(const FileArray& array) {
     if (!array.is_found)
-      return unsupported(fmt::format("the index does not say where the chunks of '{}' lie: run "
-                                     "`headrace index` again",
-                                     array.name()));
+      return unsupported(
+          fmt::format("the index does not say where the chunks of '{}' lie: run "
+                      "`headrace index` again",
+                      array.name()));
     const auto first = static_cast<uint32_t>(d_.files.size());
     auto out = std::make_shared<Array>(*array.array);
     for (ChunkPlace& place : out->places) place.file += first;
@@ -210,7 +213,8 @@ class ArrayOpener {
     HEADRACE_ASSIGN(const std::shared_ptr<const ValueTable> found,
                     find_values(array.values, 0, array.files, *store_,
                                 [](size_t count, const std::function<Status(size_t)>& job) {
-                                  return parallel_for(count, static_cast<unsigned>(usable_cpus()), job);
+                                  return parallel_for(count, static_cast<unsigned>(usable_cpus()),
+                                                      job);
                                 }));
     auto table = std::make_shared<ValueTable>(*found);
     table->file += first;
@@ -245,7 +249,8 @@ class ArrayOpener {
                                  along_));
     for (size_t i = 0; i < window.patch.size(); ++i)
       field.axes[free[free.size() - window.patch.size() + i]].patch = window.patch[i];
-    reach_ = std::max(reach_, window.from + (std::max<int64_t>(1, window.steps) - 1) * window.dilation + 1);
+    reach_ = std::max(reach_,
+                      window.from + (std::max<int64_t>(1, window.steps) - 1) * window.dilation + 1);
     d_.fields.push_back(std::move(field));
     return {};
   }
@@ -276,9 +281,10 @@ class ArrayOpener {
       int64_t sum = 0;
       for (const auto& segment : v.segments) sum += segment->shape[*v.along];
       if (out && *out != sum)
-        return invalid(fmt::format("'{}' has {} along '{}' and '{}' has {}: variables of a sample "
-                                   "must agree",
-                                   first, *out, along_, v.name, sum));
+        return invalid(
+            fmt::format("'{}' has {} along '{}' and '{}' has {}: variables of a sample "
+                        "must agree",
+                        first, *out, along_, v.name, sum));
       if (!out) first = v.name;
       out = sum;
     }

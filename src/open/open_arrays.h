@@ -17,11 +17,11 @@ namespace headrace {
 // One field of a sample: some steps of a variable around the sample's position, a patch of its last
 // axes.
 struct ArrayWindow {
-  std::string name;              // of the field
-  std::string variable;          // "": as the field
-  int64_t steps = 0;             // along the axis; 0: one, and the axis is left out
-  int64_t from = 0;              // relative to the position: a target begins behind the window
-  int64_t dilation = 1;          // from one step to the next
+  std::string name;                 // of the field
+  std::string variable;             // "": as the field
+  int64_t steps = 0;                // along the axis; 0: one, and the axis is left out
+  int64_t from = 0;                 // relative to the position: a target begins behind the window
+  int64_t dilation = 1;             // from one step to the next
   std::vector<int64_t> patch = {};  // of the last axes, drawn for each sample
 };
 
