@@ -65,7 +65,9 @@ def test_pictures_of_two_kinds_are_one_field_by_its_name(tmp_path: pathlib.Path)
 
 def test_data_sets_with_other_stored_names_give_equal_outputs(tmp_path: pathlib.Path) -> None:
     a = hr.open(write_tar(tmp_path / "a.tar", [("0.cls", b"1"), ("0.txt", b"a")]), {"n": hr.scalar("cls"), "t": hr.text("txt")})
-    b = hr.open(write_tar(tmp_path / "b.tar", [("1.index", b"2"), ("1.cap", b"b")]), {"n": hr.scalar("index"), "t": hr.text("cap")})
+    b = hr.open(
+        write_tar(tmp_path / "b.tar", [("1.index", b"2"), ("1.cap", b"b")]), {"n": hr.scalar("index"), "t": hr.text("cap")}
+    )
     if [kind for _, kind in b.schema] == [kind for _, kind in a.schema]:
         both = a + b
         assert [both[i] for i in range(2)] == [{"n": 1, "t": "a"}, {"n": 2, "t": "b"}]

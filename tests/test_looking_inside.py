@@ -41,7 +41,10 @@ def tar(tmp_path: pathlib.Path) -> pathlib.Path:
     members = []
     for i in range(COUNT):
         kind = "jpg" if i % 2 else "png"
-        members += [(f"{i:03d}.{kind}", picture(i, "JPEG" if i % 2 else "PNG")), (f"{i:03d}.json", json.dumps(record(i)).encode())]
+        members += [
+            (f"{i:03d}.{kind}", picture(i, "JPEG" if i % 2 else "PNG")),
+            (f"{i:03d}.json", json.dumps(record(i)).encode()),
+        ]
     return write_tar(tmp_path / "t.tar", members)
 
 
@@ -57,7 +60,10 @@ def chosen(ds: hr.Dataset) -> list[int]:
         ("json.meta.score >= 2.5", lambda i, r: "meta" in r and r["meta"]["score"] >= 2.5),
         ("json.meta.by == 'bob'", lambda i, r: "meta" in r and r["meta"]["by"] == "bob"),
         ("image.width >= 40", lambda i, r: size_of(i)[0] >= 40),
-        ("jpg.height < 30 or png.width == 20", lambda i, r: (i % 2 and size_of(i)[1] < 30) or (not i % 2 and size_of(i)[0] == 20)),
+        (
+            "jpg.height < 30 or png.width == 20",
+            lambda i, r: (i % 2 and size_of(i)[1] < 30) or (not i % 2 and size_of(i)[0] == 20),
+        ),
         ("30 <= image.width < 50 and json.label != 3 and key > '020'", lambda i, r: 30 <= 16 + i < 50 and i % 5 != 3 and i > 20),
     ],
 )

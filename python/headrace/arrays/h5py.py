@@ -64,7 +64,6 @@ class _Reader:
             data = data[part]
         return data
 
-
     def spec(self) -> list[Any]:
         """For the index: what ``reader_of`` makes it of again."""
         return ["values", self.name, 0, list(self.member)]

@@ -335,6 +335,7 @@ def _compact_bytes(dataset: Any) -> bytes:
 
 def hdf5_attributes(path: str, group: str) -> dict[str, Any]:
     """Of the group (or the file) itself."""
+
     def attributes(h5py: Any, file: Any) -> dict[str, Any]:
         where = file.get(group or "/")
         return plain_attributes(where.attrs) if isinstance(where, h5py.Group) else {}
