@@ -157,7 +157,7 @@ def test_missing_values_functions_and_fields_per_source_are_those_of_python(
         lines += ["blend " + " ".join(f"{s}/{n}" for s, n in zip(x.sources, x["n"])) for x in loader.epoch(0)]
     assert out[: len(lines)] == lines and out[len(lines)] == "packed 5 samples in 2 shards"
     assert out[-1].removeprefix("verdict: ") in ("model", "decoder", "storage latency", "storage bandwidth")
-    hr.pack(b, tmp_path / "ours", shards=2, shuffle=False)
+    hr.pack(b, tmp_path / "ours", shards=2, keep_order=True)
     for shard in sorted((tmp_path / "ours").glob("*.tar")):
         assert (tmp_path / "packed" / shard.name).read_bytes() == shard.read_bytes()
 

@@ -46,7 +46,7 @@ int run(const char* a, const char* b, const char* folder) {
       std::cout << " " << batch->sources[i] << "/" << (*batch)["n"].values.as<int64_t>()[i];
     std::cout << "\n";
   }
-  const hr::PackResult packed = hr::pack(hr::open(b), folder, {.shards = 2, .shuffle = false});
+  const hr::PackResult packed = hr::pack(hr::open(b), folder, {.shards = 2, .keep_order = true});
   std::cout << "packed " << packed.samples << " samples in " << packed.shards << " shards\n"
             << "verdict: " << mixed.verdict().cause << "\n";
   return 0;

@@ -19,11 +19,11 @@ struct PackOptions {
   uint64_t shards = 0;                         // 0: as many as shard_bytes makes
   uint64_t shard_bytes = uint64_t{256} << 20;  // about
   uint32_t for_ranks = 1;                      // the number of shards is a multiple of it
-  bool shuffle = true;                         // so that each shard is like the whole
-  uint64_t seed = 0;                           // of the shuffle
-  unsigned threads = 0;                        // 0: as many as cores
-  std::vector<std::string> fields = {};        // to write; none: all
-  std::vector<std::string> drop = {};          // of these, not to write
+  bool keep_order = false;               // false: shuffled, so that each shard is like the whole
+  uint64_t seed = 0;                     // of the shuffle
+  unsigned threads = 0;                  // 0: as many as cores
+  std::vector<std::string> fields = {};  // to write; none: all
+  std::vector<std::string> drop = {};    // of these, not to write
   // From any thread, one call at a time.
   std::function<void(uint64_t samples_done, uint64_t samples)> progress = {};
 };

@@ -12,7 +12,7 @@ PackResult pack(const Dataset& data, const std::string& folder, const PackOption
   o.shards = options.shards;
   o.shard_bytes = options.shard_bytes;
   o.for_ranks = options.for_ranks;
-  o.keep_order = !options.shuffle;
+  o.keep_order = options.keep_order;
   o.seed = options.seed;
   o.threads = options.threads;
   o.fields = options.fields;
