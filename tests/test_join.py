@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import pathlib
 import pickle
 from typing import Any
@@ -17,6 +18,7 @@ from PIL import Image
 from support import Shape, digest, indices_of, on_ranks, one_epoch, write_tar
 
 COUNT = 23
+RAW = {"images.png": hr.bytes("images.png"), "masks.png": hr.bytes("masks.png")}
 
 
 def picture(i: int, size: tuple[int, int] = (40, 30)) -> np.ndarray[Any, Any]:
@@ -143,7 +145,7 @@ def test_a_key_that_is_there_twice_is_refused(pairs: pathlib.Path) -> None:
 
 
 def test_the_picture_of_a_part_has_a_name_whatever_its_extension(pairs: pathlib.Path, joined: hr.Dataset) -> None:
-    fields = {"image": hr.image("images.image"), "mask": hr.mask("masks.image")}
+    fields = {"image": hr.image("images.image").list(), "mask": hr.mask("masks.image").list()}
     batch = next(iter(hr.Loader(joined, 4, fields, shuffle=False, output="numpy")))
     assert np.array_equal(batch["mask"][1].squeeze(), mask(1))
     with pytest.raises(hr.UsageError, match=r"images\.image, masks\.image"):
@@ -154,7 +156,10 @@ def test_the_picture_of_a_part_has_a_name_whatever_its_extension(pairs: pathlib.
 
 def test_picture_and_mask_are_cropped_alike(joined: hr.Dataset) -> None:
     """hr.joint over a join: each pixel of the crop says where it lay, and the mask must say the same."""
-    fields = hr.joint(image=hr.image("images.png", layout="NHWC"), mask=hr.mask("masks.png")).random_crop(16).random_flip()
+    fields = hr.joint(
+        image=hr.image("images.png").random_crop(16).random_flip().layout("NHWC"),
+        mask=hr.mask("masks.png").random_crop(16).random_flip(),
+    )
     with hr.Loader(joined, 5, {**fields, "key": hr.key()}, seed=3, output="numpy", tail="keep") as loader:
         seen = 0
         for epoch in range(2):
@@ -185,14 +190,14 @@ def test_windows_of_two_files_are_joined_as_they_were_opened(tmp_path: pathlib.P
     a = np.arange(200, dtype=np.float32).reshape(20, 10)
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", -a)
-    opened = {n: hr.open(tmp_path / f"{n}.npy", {"w": hr.array(window=3)}) for n in "ab"}
+    opened = {n: hr.open(tmp_path / f"{n}.npy", {"w": hr.array("data", window=3)}) for n in "ab"}
     ds = hr.join(**opened)
     assert len(ds) == 18 and set(ds[0]) == {"a.w", "b.w"}
     assert np.array_equal(ds[4]["a.w"], a[4:7]) and np.array_equal(ds[4]["b.w"], -a[4:7])
 
 
 def test_fields_of_the_parts_are_kept(pairs: pathlib.Path) -> None:
-    images = hr.open(pairs / "images", {"image": hr.image("png", layout="NHWC").resize((8, 8))})
+    images = hr.open(pairs / "images", {"image": hr.image("png").resize((8, 8)).layout("NHWC")})
     ds = hr.join(images=images, captions=pairs / "captions-*.tar")
     assert set(ds[2]) == {"image", "txt"} and ds[2]["image"].shape == (8, 8, 3) and ds[2]["txt"] == "caption 2"
     batch = next(iter(hr.Loader(ds, 3, shuffle=False, output="numpy")))
@@ -234,7 +239,7 @@ def test_the_fingerprint_is_that_of_the_parts(pairs: pathlib.Path, joined: hr.Da
 @pytest.mark.parametrize("shuffle", [False, "global", "pool"])
 def test_ranks_see_every_sample_once_with_its_mask(joined: hr.Dataset, shuffle: Any) -> None:
     for shape in (Shape(1, 4), Shape(3, 2)):
-        ranks = on_ranks(joined, shape, shuffle=shuffle, tail="keep", seed=3, threads=1, use=one_epoch(0))
+        ranks = on_ranks(joined, shape, RAW, shuffle=shuffle, tail="keep", seed=3, threads=1, use=one_epoch(0))
         assert sorted(i for batches in ranks for i in indices_of(batches)) == list(range(COUNT))
         for batches in ranks:
             for b in batches:
@@ -246,16 +251,16 @@ def test_a_state_goes_on_and_is_of_this_join_alone(pairs: pathlib.Path, joined: 
         it = loader.epoch(0)
         next(it), next(it)
         state = loader.state_dict()
-        rest = [digest(b) for b in it]
+        rest = [digest([b]) for b in it]
     with hr.Loader(joined, 4, seed=5, output="numpy", tail="keep") as loader:
         loader.load_state_dict(state)
-        assert [digest(b) for b in loader.epoch(0)] == rest
+        assert [digest([b]) for b in loader.epoch(0)] == rest
     with hr.Loader(hr.open(pairs / "images"), 4, output="numpy") as other, pytest.raises(hr.UsageError, match="other data"):
         other.load_state_dict(state)
 
 
 def test_a_blend_over_joins(pairs: pathlib.Path, joined: hr.Dataset) -> None:
-    fields = {"image": hr.image("images.png"), "mask": hr.mask("masks.png")}
+    fields = {"image": hr.image("images.png").list(), "mask": hr.mask("masks.png").list()}
     parts = {"a": (joined[:10], 0.5), "b": (joined[10:], 0.5)}
     with hr.Loader(hr.blend(parts), 4, fields, seed=1, output="numpy", tail="keep") as loader:
         for b in loader:
@@ -280,7 +285,7 @@ def test_a_bad_sample_names_its_own_file(pairs: pathlib.Path, tmp_path: pathlib.
     for i in range(COUNT):
         (tmp_path / "masks" / f"s{i:03d}.png").write_bytes(png(mask(i))[: 60 if i == 4 else None])
     ds = hr.join(images=pairs / "images", masks=tmp_path / "masks")
-    fields = {"image": hr.image("images.png"), "mask": hr.mask("masks.png")}
+    fields = {"image": hr.image("images.png").list(), "mask": hr.mask("masks.png").list()}
     with pytest.raises(hr.DataError) as e, hr.Loader(ds, 4, fields, output="numpy") as loader:
         list(loader)
     assert str(tmp_path / "masks" / "s004.png") in str(e.value) and "\x1f" not in str(e.value)
@@ -300,3 +305,26 @@ def test_what_makes_no_join_is_refused(pairs: pathlib.Path) -> None:
     ]:
         with pytest.raises(hr.UsageError, match=words):
             call()
+
+
+def test_several_columns_of_files_in_one_list_are_fields(tmp_path: pathlib.Path) -> None:
+    rows = []
+    for name in ("left", "right", "notes"):
+        (tmp_path / name).mkdir()
+    for i in range(5):
+        for name in ("left", "right"):
+            (tmp_path / name / f"{i}.png").write_bytes(png(picture(i if name == "left" else i + 100)))
+        (tmp_path / "notes" / f"{i}.txt").write_text(f"note {i}")
+        rows.append({"left": f"left/{i}.png", "right": f"right/{i}.png", "note": "" if i == 3 else f"notes/{i}.txt", "label": i % 2})
+    with (tmp_path / "rows.csv").open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("rows.csv", "rows.jsonl"):
+        ds = hr.open(tmp_path / name)
+        assert [n for n, _ in ds.schema] == ["left", "right", "note", "label"]
+        assert ds[2]["right"] == png(picture(102)) and ds[2]["note"] == "note 2" and "note" not in ds[3]
+        assert ds["label"].tolist() == [0, 1, 0, 1, 0] and ds.key(2) == "left/2"
+    table = hr.open(tmp_path / "rows.csv", table=True)
+    assert table[2]["right"] == "right/2.png"

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
 from .checks import real, whole
+from .dataset import Dataset, places_of
 from .errors import UsageError
 
 
@@ -22,12 +23,34 @@ class Blend:
         """(name, data set or place)"""
         return [(name, source) for name, (source, _) in self._parts.items()]
 
+    def where(self, condition: Any, fields: Any = None) -> Blend:
+        """The blend of what ``where`` leaves of each source, with the same weights."""
+        return self._each(lambda part: part.where(condition, fields))
+
+    def split(self, **options: Any) -> dict[str, Blend]:
+        """A blend for each part: of every source its part, with the same weights."""
+        parts = {name: (_opened(source).split(**options), weight) for name, (source, weight) in self._parts.items()}
+        names = next(iter(parts.values()))[0]
+        return {n: Blend({name: (views[n], w) for name, (views, w) in parts.items()}, self.epoch_samples) for n in names}
+
+    def _each(self, view: Callable[[Dataset], Dataset]) -> Blend:
+        return Blend({name: (view(_opened(source)), w) for name, (source, w) in self._parts.items()}, self.epoch_samples)
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise UsageError("a blend has no order of its own: make views of its sources, or hr.blend of views; a + b has one")
+
+    repeat = balance = __getitem__ = __add__ = _refuse
+
     def __repr__(self) -> str:
         parts = ", ".join(f"{name!r}: {weight!r}" for name, (_, weight) in self._parts.items())
         return f"<headrace Blend of {len(self._parts)} sources: {parts}>"
 
     def weights(self) -> list[float]:
         return [real(weight, f"the weight of '{name}'") for name, (_, weight) in self._parts.items()]
+
+
+def _opened(source: Any) -> Dataset:
+    return source if isinstance(source, Dataset) else Dataset(places_of(source))
 
 
 def flattened(parts: Mapping[str, tuple[Any, float]]) -> dict[str, tuple[Any, float]]:

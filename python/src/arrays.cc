@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "python_buffer.h"
+
 namespace nb = nanobind;
 
 namespace headrace::py {
@@ -79,7 +81,7 @@ nb::object numpy_array(const SharedBuffer& buffer, DType dtype, const std::vecto
   static auto* names = new NumpyNames;  // never freed: the interpreter may go first
   nb::object extents = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
   for (size_t i = 0; i < shape.size(); ++i)
-    PyTuple_SET_ITEM(extents.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
+    PyTuple_SetItem(extents.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
   // An empty array needs no memory; NumPy refuses an empty buffer only without a shape.
   return names->ndarray(extents, names->dtype(dtype), Memory{buffer});
 }

@@ -107,7 +107,7 @@ class MapDecoder final : public Decoder {
     std::vector<int64_t> shape;
     for (nb::handle n : given.attr("shape")) shape.push_back(nb::cast<int64_t>(n));
     const nb::object raw = given.attr("astype")(numpy_name_.c_str()).attr("tobytes")();
-    return copy(as_bytes(std::string_view(PyBytes_AS_STRING(raw.ptr()), nb::len(raw))), shape, out);
+    return copy(as_bytes(std::string_view(PyBytes_AsString(raw.ptr()), nb::len(raw))), shape, out);
   }
 
   static Status copy(Bytes from, const std::vector<int64_t>& shape, Slot& out) {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <limits>
 
 #include "storage/routed.h"
 
@@ -24,9 +24,7 @@ Scratch& scratch() {
 }  // namespace
 
 CombinedFiles::CombinedFiles(std::span<const SourcePointer> parts)
-    : parts_(parts.begin(), parts.end()),
-      shift_(32u - static_cast<unsigned>(std::bit_width(parts.size() - 1))),
-      mask_((uint32_t{1} << shift_) - 1) {
+    : parts_(parts.begin(), parts.end()) {
   for (const SourcePointer& part : parts_) is_routed_ |= &part->store() != &parts_[0]->store();
   if (!is_routed_) {
     store_ = std::shared_ptr<const Store>(parts_[0], &parts_[0]->store());
@@ -40,17 +38,18 @@ CombinedFiles::CombinedFiles(std::span<const SourcePointer> parts)
 }
 
 Status CombinedFiles::outward(size_t part, Unit& unit) const {
-  if (unit.file > mask_)
+  const uint64_t number = uint64_t{unit.file} * parts_.size() + part;
+  if (number > std::numeric_limits<uint32_t>::max())
     return unsupported(fmt::format("file {} of a part: {} parts may have {} files each", unit.file,
-                                   parts_.size(), uint64_t{mask_} + 1));
-  unit.file |= static_cast<uint32_t>(part << shift_);
+                                   parts_.size(), (uint64_t{1} << 32) / parts_.size()));
+  unit.file = static_cast<uint32_t>(number);
   return {};
 }
 
 std::string CombinedFiles::path(uint32_t file) const {
-  const size_t part = file >> shift_;
-  if (part >= parts_.size()) return {};
-  std::string path = parts_[part]->file_path(file & mask_);
+  const auto count = static_cast<uint32_t>(parts_.size());
+  const uint32_t part = file % count;
+  std::string path = parts_[part]->file_path(file / count);
   return is_routed_ && !path.empty() ? route_path(part, path) : path;
 }
 
@@ -60,7 +59,6 @@ void PartOutputs::add(const AssembleOutput& output, uint32_t field) {
 }
 
 std::span<const AssembleOutput> PartOutputs::outputs() {
-  if (part_ == 0) return outputs_;  // its files have the numbers that they have in the whole
   for (const AssembleOutput& output : outputs_)
     for (const PieceBytes& piece : output.pieces)
       pieces_.push_back({piece.bytes, own(piece.unopened)});

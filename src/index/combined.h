@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What data sets made of others share: their files as one space of numbers, their stores as one.
-// The uppermost bits of a file's number are the number of its part.
-//
-//   part 1, file 7 of two parts  ◄──►  file 2^31 + 7
+// File f of part p, of n parts, is file n·f + p: so that parts may be made of parts themselves.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +26,9 @@ class CombinedFiles {
   // A part's unit as one of the whole.
   Status outward(size_t part, Unit& unit) const;
   // And back.
-  size_t part_of(const Unit& unit) const { return unit.file >> shift_; }
+  size_t part_of(const Unit& unit) const { return unit.file % parts_.size(); }
   Unit inward(Unit unit) const {
-    unit.file &= mask_;
+    unit.file /= static_cast<uint32_t>(parts_.size());
     return unit;
   }
 
@@ -39,8 +37,6 @@ class CombinedFiles {
 
  private:
   const std::vector<SourcePointer> parts_;
-  const unsigned shift_;
-  const uint32_t mask_;
   std::shared_ptr<const Store> store_;
   bool is_routed_ = false;
 };
@@ -48,7 +44,7 @@ class CombinedFiles {
 // Values to assemble as one part knows them.  One thread at a time; lives until assemble() returns.
 class PartOutputs {
  public:
-  PartOutputs(const CombinedFiles& files, size_t part) : files_(files), part_(part) {}
+  explicit PartOutputs(const CombinedFiles& files) : files_(files) {}
 
   void add(const AssembleOutput& output, uint32_t field);
   // After the last add().
@@ -59,7 +55,6 @@ class PartOutputs {
   const Unit* own(const Unit* unit);
 
   const CombinedFiles& files_;
-  const size_t part_;
   std::vector<AssembleOutput> outputs_;
   std::vector<PieceBytes> pieces_;
   // Pieces of one unit name it by one address, here too.  Nodes of the map do not move.

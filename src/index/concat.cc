@@ -79,13 +79,12 @@ class Concatenated final : public Source {
   }
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     const size_t part = files_.part_of(unit);
-    if (part >= parts_.size()) return internal("a unit of no part");
     return parts_[part]->decode_unit(files_.inward(unit), stored, decoded);
   }
   bool assembles(uint32_t field) const override { return is_assembled(field, 0); }
   Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
     const size_t p = part_at(ask.sample);
-    PartOutputs own(files_, p);
+    PartOutputs own(files_);
     for (const AssembleOutput& output : outputs) own.add(output, of_[output.field][p]);
     std::vector<uint32_t> fields;
     for (const uint32_t f : ask.fields)

@@ -92,7 +92,6 @@ class Joined final : public Source {
   }
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     const size_t part = files_.part_of(unit);
-    if (part >= parts_.size()) return internal("a unit of no part");
     return parts_[part].source->decode_unit(files_.inward(unit), stored, decoded);
   }
   bool assembles(uint32_t field) const override {
@@ -100,7 +99,7 @@ class Joined final : public Source {
   }
   Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
     for (uint32_t p = 0; p < parts_.size(); ++p) {
-      PartOutputs own(files_, p);
+      PartOutputs own(files_);
       for (const AssembleOutput& output : outputs)
         if (where_[output.field].part == p) own.add(output, where_[output.field].field);
       if (own.empty()) continue;
