@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``headrace inspect | index | pack | verify | stats | stage | tokenize | cache | trace | formats | doctor | demo``.
+"""The command line: ``headrace inspect | index | pack | verify | stats | tokenize | stage | cache | trace | formats | doctor | demo``.
 
 Results on stdout, progress and errors on stderr. Exit codes: 0 fine, 1 something is bad or missing,
 2 it could not be done (one line says why), 130 interrupted.
@@ -131,9 +131,9 @@ def index(
 app.command()(pack)
 app.command()(verify)
 app.command()(stats)
-app.command()(stage)
 app.command()(tokenize)
 app.command()(trace)
+app.command()(stage)
 app.add_typer(cache, name="cache")
 
 
@@ -152,6 +152,10 @@ def formats() -> None:
     rows = terminal.table("pictures", "decoded", "encoded", "by", "what")
     for name, doc, library, encodes in _core.image_codecs():
         rows.add_row(name, "yes", "yes" if encodes else "no", library, doc)
+    terminal.console().print(rows)
+    rows = terminal.table("store", "URLs", "what it has")
+    for store in _core.stores():
+        rows.add_row(store["name"], " ".join(f"{scheme}://" for scheme in store["schemes"]), store["purpose"])
     terminal.console().print(rows)
 
 
