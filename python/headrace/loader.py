@@ -416,10 +416,10 @@ class Loader:
             out["map"]["(batch)"] = {"calls": run.batches, "busy_s": run.map_s, "wait_gil_s": 0.0}
         out["bad_samples"] = core.quarantine()
         if self._staged:
-            staged_counts = [s.stage_counts() or {} for s in self._staged]
+            staged_counts: Any = [s.stage_counts() for s in self._staged]
             out["stage"] = {name: sum(c[name] for c in staged_counts) for name in staged_counts[0]}
         if self._cached:
-            counts = [s.cache_counts() or {} for s in self._cached]
+            counts: Any = [s.cache_counts() for s in self._cached]
             out["cache"] = {name: sum(c[name] for c in counts) for name in counts[0]}
         return out
 

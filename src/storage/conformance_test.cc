@@ -20,6 +20,7 @@
 #include "storage/open_store.h"
 #include "storage/paths.h"
 #include "storage/routed.h"
+#include "storage/stage/staged_store.h"
 #include "storage/test_folder.h"
 #include "storage/test_stores.h"
 #include "storage/versioned.h"
@@ -132,6 +133,15 @@ Fixture cached(Fixture inner, bool full = false) {
           inner.root, folder};
 }
 
+Fixture staged(Fixture inner) {
+  auto folder = std::make_shared<TestFolder>();
+  std::vector<std::string> files;
+  for (const auto& [name, content] : kFiles) files.push_back(join_path(inner.root, name));
+  const auto store = StagedStore::make(inner.store, files, {.folder = *folder / "stage"}).value();
+  EXPECT_TRUE(store->wait_until_staged().ok());
+  return {store, inner.root, folder};
+}
+
 class PlainWrapper final : public StoreWrapper {
  public:
   using StoreWrapper::StoreWrapper;
@@ -159,6 +169,7 @@ constexpr Row kStores[] = {
     {"http", http},
     {"s3", s3},
 #endif
+    {"staged", [] { return staged(memory()); }},
     {"cache", [] { return cached(memory()); }},
     {"cache_that_is_full", [] { return cached(local(), true); }},
     {"cache_of_far", [] { return cached(latency({.latency = 200us})); }},

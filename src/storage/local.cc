@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,12 +16,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <map>
 
 #include "base/guard.h"
 #include "storage/descriptors.h"
+#include "storage/file_system.h"
 #include "storage/local.h"
 #include "storage/open_store.h"
 
@@ -36,16 +36,25 @@ int64_t nanoseconds(const timespec& t) {
 // EISDIR is the caller's mistake; from_errno would call it worth trying again.
 Status failed(int error, std::string_view doing) {
   if (error == EISDIR) return invalid("is a folder, a file is wanted");
+  if (error == EIO)
+    return unavailable(fmt::format(
+        "{}: the disk or its server failed here (EIO); dmesg may say more, a copy of the file may "
+        "help",
+        doing));
+  if (error == ESTALE)
+    return unavailable(fmt::format(
+        "{}: the file was replaced on its server (ESTALE), twice; open the data set again", doing));
   return from_errno(error, doing);
 }
 
 // Exact: all of `out`, or an error with the offset at which the file ended.
-Status read_exactly(int fd, uint64_t offset, MutableBytes out) {
+Status read_exactly(int fd, uint64_t offset, MutableBytes out, int& error) {
   while (!out.empty()) {
     const ssize_t n = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
     if (n < 0) {
       if (errno == EINTR) continue;
-      return failed(errno, "read").at(offset);
+      error = errno;
+      return failed(error, "read").at(offset);
     }
     if (n == 0)
       return corrupt(fmt::format("the file ends here, {} bytes too early", out.size())).at(offset);
@@ -117,7 +126,7 @@ bool read_whole_at_once(ReadRequest& request) {
 }
 
 // The size is asked for in any case, so the version comes for nothing.
-Status read_whole(ReadRequest& request) {
+Status read_whole(ReadRequest& request, int& error) {
   HEADRACE_ASSIGN(const OpenFile file, open_descriptor(request.path));
   struct stat info{};
   if (::fstat(file->fd(), &info) != 0) return from_errno(errno, "stat");
@@ -125,7 +134,7 @@ Status read_whole(ReadRequest& request) {
   if (!request.version.empty() && request.version != version)
     return changed_file(request.version, version);
   request.into.resize(static_cast<size_t>(info.st_size));
-  HEADRACE_TRY(read_exactly(file->fd(), 0, request.into.span()));
+  HEADRACE_TRY(read_exactly(file->fd(), 0, request.into.span(), error));
   request.version = std::move(version);
   return {};
 }
@@ -155,6 +164,7 @@ class LocalStore final : public Store {
   explicit LocalStore(size_t open_files) : descriptors_(open_files) {}
 
   void read(std::span<ReadRequest> requests) const override {
+    if (requests.size() > 1) announce(requests);
     for (ReadRequest& request : requests) {
       if (request.is_cancelled()) {
         complete_cancelled(std::move(request));
@@ -178,13 +188,7 @@ class LocalStore final : public Store {
 
   // What is known to be a disk or memory of this machine is near; all else may be far.
   StoreCost cost(const std::string& path) const override {
-    struct statfs info{};
-    if (::statfs(path.c_str(), &info) != 0) return kMounted;
-    constexpr std::array<int64_t, 6> kNear = {EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,
-                                              BTRFS_SUPER_MAGIC,     TMPFS_MAGIC,
-                                              OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC};
-    const bool near = std::find(kNear.begin(), kNear.end(), int64_t{info.f_type}) != kNear.end();
-    return near ? kDisk : kMounted;
+    return file_system_of(path).is_near ? kDisk : kMounted;
   }
 
   std::vector<Result<FileInfo>> stat_all(std::span<const std::string> paths) const override {
@@ -242,15 +246,50 @@ class LocalStore final : public Store {
     return file;
   }
 
+  // Tells the kernel which ranges come next, where that has several of them under way.
+  void announce(std::span<const ReadRequest> requests) const {
+    for (const ReadRequest& request : requests) {
+      if (request.length == kWholeFile || is_long(request) || request.is_cancelled()) continue;
+      const Result<OpenFile> file = descriptors_.open(request.path);
+      if (!file.ok() || !announces(file.value()->fd())) return;
+      (void)::posix_fadvise(file.value()->fd(), static_cast<off_t>(request.offset),
+                            static_cast<off_t>(request.length), POSIX_FADV_WILLNEED);
+    }
+  }
+
+  // Asked of each device once.
+  bool announces(int fd) const {
+    struct stat info{};
+    if (::fstat(fd, &info) != 0) return false;
+    {
+      MutexLock lock(mu_);
+      const auto known = announces_.find(info.st_dev);
+      if (known != announces_.end()) return known->second;
+    }
+    struct statfs system{};
+    const bool is_known = ::fstatfs(fd, &system) == 0;
+    const bool answer =
+        is_known && (file_system(int64_t{system.f_type}).announces || is_rotating(info.st_dev));
+    MutexLock lock(mu_);
+    return announces_.emplace(info.st_dev, answer).first->second;
+  }
+
   Status read_one(ReadRequest& request) const {
-    if (request.length == kWholeFile) return read_whole(request);
+    return read_again_if_stale([&](int& error) { return read_once(request, error); },
+                               [&] { descriptors_.forget(request.path); });
+  }
+
+  Status read_once(ReadRequest& request, int& error) const {
+    if (request.length == kWholeFile) return read_whole(request, error);
     HEADRACE_ASSIGN(const OpenFile file, open_version(request));
     if (is_long(request)) HEADRACE_TRY(check_end(file->fd(), request));
     request.into.resize(request.length);
-    return read_exactly(file->fd(), request.offset, request.into.span());
+    return read_exactly(file->fd(), request.offset, request.into.span(), error);
   }
 
   Descriptors descriptors_;
+  mutable Mutex mu_;
+  mutable std::map<uint64_t, bool> announces_ HEADRACE_GUARDED_BY(mu_);  // by device
 };
 
 }  // namespace
