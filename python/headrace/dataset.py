@@ -15,6 +15,7 @@ from urllib.parse import quote
 import numpy as np
 
 from . import _core
+from .caching import Cache, cache_of, core_options, tell
 from .checks import checked_bool, path, whole
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, ColumnsField, Field
@@ -71,7 +72,9 @@ def urls_of(source: Any) -> list[str]:
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
-def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory: bool | str = False) -> _core.Source:
+def open_source(
+    urls: list[str], index: Any = None, root: Any = None, in_memory: bool | str = False, cache: Cache | None = None
+) -> _core.Source:
     from .layouts import recognise, resolved
 
     made = None
@@ -80,15 +83,29 @@ def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory:
         made = recognise(urls, None if root is None else os.fspath(root))
     if root is not None:
         urls = [_as_list(url) for url in urls]
-    source = made if made is not None else _core.open_source(urls, path(index, "index"), path(root, "root"))
+    if made is not None:
+        source = with_cache(made, cache)
+    else:
+        source = _core.open_source(urls, path(index, "index"), path(root, "root"), cache=core_options(cache))
     if in_memory == "decoded":
         from .decoded import open_decoded
 
         source = open_decoded(source)
     elif in_memory:
         source = _core.hold(source)
+    tell(source)
     for notice in source.notices:
         tell_once(notice)
+    return source
+
+
+def with_cache(source: _core.Source, cache: Cache | None) -> _core.Source:
+    """The same data, read through the cache folder."""
+    options = core_options(cache)
+    if options is None:
+        return source
+    source = source.cached(options)
+    tell(source)
     return source
 
 
@@ -200,7 +217,12 @@ def apply_view(source: _core.Source, view: Any) -> _core.Source:
 
 
 def open_data(
-    urls: Any, fields: Mapping[str, Field] | None, index: Any = None, root: Any = None, in_memory: bool | str = False
+    urls: Any,
+    fields: Mapping[str, Field] | None,
+    index: Any = None,
+    root: Any = None,
+    in_memory: bool | str = False,
+    cache: Cache | None = None,
 ) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data, and the fields as they are to be asked of it: of files of arrays they say what a sample is."""
     from .arrays.files import are_arrays
@@ -211,7 +233,7 @@ def open_data(
     if isinstance(urls, Parts):
         return with_columns(*urls.open(fields))
     if wants_windows(fields) and fields is not None:
-        source = open_windows(urls, fields, index)
+        source = with_cache(open_windows(urls, fields, index), cache)
         if root is not None or in_memory == "decoded":
             raise UsageError("root= and in_memory='decoded' are not for files of tokens")
         if in_memory:
@@ -228,13 +250,14 @@ def open_data(
                 raise UsageError(
                     f"field '{name}': {said} are for files of arrays (HDF5, NetCDF, Zarr, npy; npz with along='file'), which {urls[0]!r} is not"
                 )
-        return with_columns(open_source(urls, index, root, in_memory), fields)
+        return with_columns(open_source(urls, index, root, in_memory, cache), fields)
     else:
         source, fields = open_arrays(urls, fields, path(index, "index") if index is not None else None)
     if root is not None:
         raise Unsupported("root is not there for files of arrays")
     if in_memory == "decoded":
         raise UsageError("in_memory='decoded' is for pictures; of arrays say in_memory=True")
+    source = with_cache(source, cache)
     if in_memory:
         source = _core.hold(source)
     for notice in source.notices:
@@ -326,11 +349,13 @@ class Dataset(_Base):
         in_memory: bool | str = False,
         views: tuple[Any, ...] = (),
         storage: Storage | None = None,
+        cache: Cache | None = None,
     ) -> None:
+        self._cache = cache
         self._urls, self._given, self._index, self._root, self._views = urls, fields, index, root, views
         self._in_memory, self._storage = in_memory, storage
         with using(storage, urls, index):
-            source, self._fields = open_data(urls, fields, index, root, in_memory)
+            source, self._fields = open_data(urls, fields, index, root, in_memory, cache)
         self._opened = source
         self._kept: dict[str, _core.Column] = {}  # what was looked into, for all views
         for view in views:
@@ -360,12 +385,16 @@ class Dataset(_Base):
         if isinstance(urls, list):
             urls = [os.path.abspath(url) if "://" not in url else url for url in urls]
         index, root = (p if p is None or "://" in str(p) else os.path.abspath(p) for p in (self._index, self._root))
-        return {"args": (urls, self._given, index, root, self._in_memory, self._views), "storage": self._storage}
+        return {
+            "args": (urls, self._given, index, root, self._in_memory, self._views),
+            "storage": self._storage,
+            "cache": self._cache,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         urls, fields, index, root, in_memory, views = state["args"]
-        storage = state.get("storage")
-        self.__init__(urls, fields, index=index, root=root, in_memory=in_memory, views=views, storage=storage)  # type: ignore[misc]
+        storage, cache = state.get("storage"), state.get("cache")
+        self.__init__(urls, fields, index=index, root=root, in_memory=in_memory, views=views, storage=storage, cache=cache)  # type: ignore[misc]
 
     def __len__(self) -> int:
         return self._source.size
@@ -469,6 +498,7 @@ class Dataset(_Base):
         other._urls, other._fields, other._index, other._root = self._urls, self._fields, self._index, self._root
         other._given = self._given
         other._in_memory, other._storage = self._in_memory, self._storage
+        other._cache = self._cache
         other._opened, other._kept = self._opened, self._kept
         other._views = (*self._views, view)
         if self._source.is_weighted:
@@ -543,6 +573,7 @@ def open(
     in_memory: bool | Literal["decoded"] = False,
     index: str | os.PathLike[str] | None = None,
     root: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | Cache | None = None,
     header: bool | Sequence[str] | None = None,
     separator: str | None = None,
     table: bool | None = None,
@@ -560,6 +591,8 @@ def open(
     header, separator, table: how a CSV, TSV or JSON-lines file is read, where its bytes leave it open. ``header``: whether
         line 1 names the columns, or their names; ``separator``: one character; ``table=True``: rows hold values, and
         name no files.
+    cache: a folder on a near disk that keeps what was read, for all jobs of the machine: ``cache="/nvme/hr"``, or
+        ``hr.cache(path, bytes="200GB")``.
     in_memory: reads all files of the data set, as they lie, into memory, once for all processes of a node:
         a file in /dev/shm that the first of them writes and the last removes. At most half of the memory.
         Where /dev/shm has no room each process keeps its own copy, and says so. "decoded" holds the pixels of
@@ -574,4 +607,5 @@ def open(
         root=root,
         in_memory=in_memory,
         storage=storage,
+        cache=cache_of(cache),
     )

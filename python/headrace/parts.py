@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from . import _core
 from .blend import Blend
+from .caching import Cache
 from .dataset import ARRAY_FORMATS, Dataset, open_data, places_of, with_columns
 from .errors import UsageError
 from .fields import Field
@@ -25,10 +26,10 @@ class Part(NamedTuple):
     asked: list[Asked]
 
 
-def parts_of(source: Any, fields: Fields | None, index: Any, root: Any) -> list[Part]:
+def parts_of(source: Any, fields: Fields | None, index: Any, root: Any, cache: Cache | None = None) -> list[Part]:
     """The sources. In a blend data sets that were opened with fields keep them."""
     if not isinstance(source, Blend):
-        return [_part("", *_opened(source, fields, index, root))]
+        return [_part("", *_opened(source, fields, index, root, cache))]
     out = []
     for name, data in source.parts():
         own = data._fields is not None if isinstance(data, Dataset) else False
@@ -67,17 +68,19 @@ def _check_alike(a: Part, b: Part) -> None:
             )
 
 
-def _opened(source: Any, fields: Fields | None, index: Any, root: Any) -> tuple[_core.Source, Fields | None]:
+def _opened(
+    source: Any, fields: Fields | None, index: Any, root: Any, cache: Cache | None = None
+) -> tuple[_core.Source, Fields | None]:
     """The data, and the fields as they are to be asked of it; a data set's own where none are given."""
     if not isinstance(source, Dataset):
-        return open_data(places_of(source), fields, index, root)
+        return open_data(places_of(source), fields, index, root, cache=cache)
     if fields is None:
         return source._source, source._fields
     if source.format not in ARRAY_FORMATS or _as_they_are(fields, source):
         return with_columns(source._source, fields)
     if source._views:
         raise UsageError("fields say what a sample of arrays is: give them to hr.open(), before the view is made")
-    return open_data(source._urls, fields)
+    return open_data(source._urls, fields, cache=source._cache)
 
 
 def _as_they_are(fields: Any, source: Dataset) -> bool:

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/have.h"
+#include "storage/cache/cache.h"
 #include "storage/fault.h"
 #include "storage/held.h"
 #ifdef HEADRACE_HAVE_CURL
@@ -118,6 +119,18 @@ Fixture s3() {
           server};
 }
 #endif
+Fixture cached(Fixture inner, bool full = false) {
+  auto folder = std::make_shared<TestFolder>();
+  inner.store =
+      CacheStore::make(inner.store, {.folder = *folder / "cache", .keep_free = 0}).value();
+  for (const auto& [name, content] : kFiles)
+    if (full) (void)inner.store->read_all(join_path(inner.root, name)).ok();
+  // The last reference to what the store reads goes with it.
+  return {std::shared_ptr<const Store>(
+              inner.store.get(), [folder, data = inner.folder,
+                                  store = inner.store](const Store*) mutable { store = nullptr; }),
+          inner.root, folder};
+}
 
 class PlainWrapper final : public StoreWrapper {
  public:
@@ -146,6 +159,10 @@ constexpr Row kStores[] = {
     {"http", http},
     {"s3", s3},
 #endif
+    {"cache", [] { return cached(memory()); }},
+    {"cache_that_is_full", [] { return cached(local(), true); }},
+    {"cache_of_far", [] { return cached(latency({.latency = 200us})); }},
+    {"cache_of_silent", [] { return cached(around<SilentStore>(memory())); }, false},
     {"routed", [] { return routed(local()); }},
     {"routed_twice", [] { return routed(routed(local())); }},
     {"routed_and_slow", [] { return routed(latency({.latency = 100us})); }},
