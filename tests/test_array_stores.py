@@ -167,3 +167,49 @@ def test_a_file_of_a_store_reads_as_a_file(tmp_path, far):
     assert file.read() == like.read()
     with pytest.raises(FileNotFoundError):
         StoreFile("far://none")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<i2", "u1", "<u8", "bool"])
+@pytest.mark.parametrize("shards", [None, (6, 6, 10)])
+def test_the_core_sees_what_python_sees_of_zarr(tmp_path, version, dtype, shards):
+    from headrace.arrays.zarr import zarr_arrays
+
+    if version == 2 and shards:
+        pytest.skip("version 2 has no shards")
+    root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=version)
+    names = {"dimension_names": ["time", "lat", "lon"]} if version == 3 else {}
+    more = {"shards": shards} if shards else {}
+    x = root.create_array(
+        "x", shape=(20, 6, 10), chunks=(3, 6, 5), dtype=dtype, fill_value=3 if dtype != "bool" else True, **names, **more
+    )
+    x[:13] = (DATA[:13] * 100).astype(dtype)
+    attributes = {"units": "K", "scale_factor": 0.5, "add_offset": 10, "missing_value": [7, 9], "valid": [1, 2.5]}
+    x.attrs.update(attributes | ({"_ARRAY_DIMENSIONS": ["time", "lat", "lon"]} if version == 2 else {}))
+    root.create_array("plain", data=np.arange(20, dtype="<f4"), chunks=(7,), compressors=None)
+    core = {d["name"]: d for d in _core.zarr_arrays(str(tmp_path / "a.zarr"), "")}
+    for want in zarr_arrays(str(tmp_path / "a.zarr"), ""):
+        got = core.pop(want.name)
+        assert got["why"] == want.why == ""
+        for name in (
+            "dtype",
+            "big_endian",
+            "fortran",
+            "fill",
+            "packed",
+            "scale",
+            "offset",
+            "also_missing",
+            "files",
+            "inner",
+            "kind",
+        ):
+            assert got[name] == getattr(want, name), name
+        assert got.get("missing") == want.missing
+        for name in ("dims", "shape", "chunk"):
+            assert tuple(got[name]) == getattr(want, name), name
+        assert [tuple(f) for f in got["filters"]] == want.filters
+        assert np.array_equal(got["places"], want.places)
+        assert np.array_equal(got.get("file_bytes", []), want.file_bytes)
+        assert got["attributes"] == want.attributes
+    assert not core

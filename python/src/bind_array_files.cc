@@ -94,6 +94,23 @@ nb::tuple zarr_documents(nb::handle root) {
   return nb::make_tuple(texts, to_str(found.consolidated), looked_at_list(found.looked_at));
 }
 
+// As headrace/arrays/zarr.py sees them, but for what only that reads: for tests.
+nb::list zarr_arrays(nb::handle path, const std::string& group) {
+  const OpenedUrl at = unwrap(open_store(to_tree(path).text()));
+  Result<OpenedFile> opened = internal("not opened");
+  {
+    nb::gil_scoped_release release;
+    opened = open_zarr(*at.store, at.path, group,
+                       [](size_t count, const std::function<Status(size_t)>& job) {
+                         return parallel_for(count, 2, job);
+                       });
+  }
+  nb::list out;
+  for (const FileArray& array : unwrap(std::move(opened)).arrays)
+    out.append(to_object(tree_of(array)));
+  return out;
+}
+
 bool is_zarr_folder(nb::handle path) {
   const OpenedUrl at = unwrap(open_store(to_tree(path).text()));
   nb::gil_scoped_release release;
@@ -109,6 +126,7 @@ void bind_array_files(nb::module_& m) {
   m.def("npy_member", &npy_member);
   m.def("zarr_documents", &zarr_documents);
   m.def("is_zarr", &is_zarr_folder);
+  m.def("zarr_arrays", &zarr_arrays);
 }
 
 }  // namespace headrace::py

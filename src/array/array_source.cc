@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "array/array_blocks.h"
 #include "array/array_boxes.h"
 #include "array/flat_values.h"
 #include "array/lonely.h"
@@ -40,8 +41,8 @@ class ArraySource final : public Source {
     HEADRACE_TRY(check_table(d_));
     find_chains();
     is_unshared_ = find_lonely(d_, tile_count(), *store_);
-    cut_blocks();
-    fingerprint_ = fingerprint_of(d_, sizes_of_files());
+    blocks_ = cut_blocks(d_, size(), tile_count(), is_unshared_);
+    fingerprint_ = fingerprint_of(d_, sizes_of_files(d_, *store_));
     return {};
   }
 
@@ -371,68 +372,6 @@ class ArraySource final : public Source {
         for (const ChunkPlace& place : array->places)
           if (place.skipped != 0) note({array->filters, place.skipped});
       }
-  }
-
-  // Those that are known, and those of files that hold more than a chunk: small files that are one
-  // are too many to ask for.
-  std::vector<uint64_t> sizes_of_files() const {
-    std::vector<bool> is_wanted(d_.files.size(), false);
-    for (const Variable& variable : d_.variables)
-      for (const auto& array : variable.segments)
-        for (const ChunkPlace& place : array->places)
-          if (place.stored != 0 && place.stored != kWholeFile) is_wanted[place.file] = true;
-    std::map<std::string, uint64_t> known;
-    std::vector<uint64_t> out(d_.files.size(), 0);
-    for (size_t f = 0; f < out.size(); ++f) {
-      if (f < d_.file_bytes.size() && d_.file_bytes[f] != kWholeFile) {
-        out[f] = d_.file_bytes[f];
-        continue;
-      }
-      if (!is_wanted[f]) continue;
-      const auto [it, is_new] = known.emplace(d_.files[f], 0);
-      if (is_new) {
-        const Result<FileInfo> info = store_->stat(d_.files[f]);
-        if (info.ok()) it->second = info.value().bytes;
-      }
-      out[f] = it->second;
-    }
-    return out;
-  }
-
-  // Blocks end where chunks end along the axis, so that a pool opens each chunk once.
-  void cut_blocks() {
-    uint64_t bytes = 0;  // that one more position brings
-    int64_t chunk = 1;
-    for (const ArrayField& field : d_.fields)
-      for (const uint32_t v : field.variables) {
-        const Variable& variable = d_.variables[v];
-        if (!variable.along) continue;
-        const Array& array = *variable.segments[0];
-        if (array.values) {
-          bytes += array.values->total_bytes /
-                   static_cast<uint64_t>(std::max<int64_t>(1, array.shape[*variable.along]));
-          continue;
-        }
-        chunk = std::max(chunk, array.chunk[*variable.along]);
-        bytes += static_cast<uint64_t>(elements_in(array.shape)) * size_of(array.dtype) /
-                 static_cast<uint64_t>(std::max<int64_t>(1, array.shape[*variable.along]));
-      }
-    // The user's may be longer than the axis, by so much that a product with it would not fit.
-    const auto stride = static_cast<uint64_t>(
-        std::clamp<int64_t>(d_.samples.stride, 1, std::max<int64_t>(1, d_.samples.end)));
-    const uint64_t by_chunk = std::max<uint64_t>(1, static_cast<uint64_t>(chunk) / stride);
-    const uint64_t position_bytes = std::max<uint64_t>(1, bytes) * stride;
-    const uint64_t whole = std::max<uint64_t>(1, kBlockBytes / (by_chunk * position_bytes));
-    const uint64_t in_block =
-        std::clamp<uint64_t>(by_chunk * whole * tile_count(), 1, kMaxBlockSamples);
-    for (uint64_t at = 0; at < size(); at += in_block)
-      blocks_.samples.push_back(static_cast<uint32_t>(std::min(in_block, size() - at)));
-    blocks_.bytes = positions() * position_bytes;
-    for (const ArrayField& field : d_.fields)
-      for (const uint32_t v : field.variables)
-        blocks_.shared =
-            blocks_.shared || (!d_.samples.cases && !d_.variables[v].segments[0]->filters.empty() &&
-                               !is_unshared_[v]);
   }
 
   const ArrayDescription d_;

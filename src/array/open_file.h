@@ -26,6 +26,12 @@ Result<OpenedFile> open_npy(const Store& store, const std::string& path);
 // All variables of a classic NetCDF file.
 Result<OpenedFile> open_netcdf_classic(const Store& store, const std::string& path);
 
+// The arrays of a Zarr store, or of a group of it, and where their chunks lie.  Codecs, types and
+// fill values that headrace in Python reads through zarr-python, and dates, complex numbers and
+// texts, have a reason in `why`.
+Result<OpenedFile> open_zarr(const Store& store, const std::string& root, const std::string& group,
+                             const RunJobs& run);
+
 // Chunks along each axis; kCorrupt where shape and chunk do not fit each other.
 Result<Extents> chunk_grid(const std::string& name, const Extents& shape, const Extents& chunk);
 // "axis0", "axis1", …

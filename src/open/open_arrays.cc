@@ -84,8 +84,8 @@ class ArrayOpener {
     if (index.ok()) return read_index(index.value());
     if (!options_.index.empty()) return index.status();
     for (size_t i = 0; i < places_.paths.size(); ++i) {
-      HEADRACE_ASSIGN(OpenedFile file, open_directly(places_.paths[i]));
-      if (!places_.groups[i].empty())
+      HEADRACE_ASSIGN(OpenedFile file, open_directly(places_.paths[i], places_.groups[i]));
+      if (!places_.groups[i].empty() && format_ != "zarr")
         std::erase_if(file.arrays,
                       [&](const FileArray& a) { return a.name() != places_.groups[i]; });
       files_.push_back(std::move(file.arrays));
@@ -109,10 +109,19 @@ class ArrayOpener {
     return {};
   }
 
-  Result<OpenedFile> open_directly(const std::string& path) {
+  Result<OpenedFile> open_directly(const std::string& path, const std::string& group) {
     if (path.ends_with(".npy")) {
       format_ = "npy";
       return open_npy(*store_, path);
+    }
+    HEADRACE_ASSIGN(const bool in_folder, is_zarr(*store_, path));
+    if (in_folder) {
+      format_ = "zarr";
+      const unsigned threads = waiting_threads(*store_, path);
+      return open_zarr(*store_, path, group,
+                       [threads](size_t count, const std::function<Status(size_t)>& job) {
+                         return parallel_for(count, threads, job);
+                       });
     }
     HEADRACE_ASSIGN(const FileInfo info, store_->stat(path));
     Buffer head;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of arrays by their names, as a Source: for who opens them without Python.  npy and classic
-// NetCDF by their headers; Zarr, HDF5 and NetCDF-4 by the index that headrace in Python keeps
-// (array_indexes.h).
+// Files of arrays by their names, as a Source: for who opens them without Python.  npy, Zarr
+// and classic NetCDF by their metadata; HDF5 and NetCDF-4 by the index that headrace in Python
+// keeps (array_indexes.h).
 #pragma once
 
 #include <memory>

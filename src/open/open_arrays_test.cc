@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -93,6 +94,24 @@ TEST(OpenArraysTest, what_does_not_fit_is_said) {
   const Status none = open_array_files({f / "b.h5"}, {}).status();
   EXPECT_EQ(none.code(), Code::kUnsupported);
   EXPECT_NE(none.text().find("headrace index"), std::string::npos) << none.text();
+}
+
+TEST(OpenArraysTest, a_zarr_store_is_opened_by_its_metadata) {
+  const TestFolder f;
+  f.put("a.zarr/.zgroup", R"({"zarr_format": 2})");
+  f.put("a.zarr/x/.zarray",
+        R"({"shape": [4, 2], "chunks": [2, 2], "dtype": "<f4", "fill_value": -1, "order": "C",
+            "filters": null, "compressor": null, "zarr_format": 2})");
+  f.put("a.zarr/x/.zattrs", R"({"_ARRAY_DIMENSIONS": ["time", "lon"], "units": "K"})");
+  const std::vector<float> chunk{4, 5, 6, 7};
+  f.put("a.zarr/x/1.0", as_text(std::as_bytes(std::span(chunk))));
+  const OpenedArrays opened = open_array_files({f / "a.zarr"}, {.along = "time"}).value();
+  EXPECT_EQ(opened.format, "zarr");
+  EXPECT_EQ(opened.source->size(), 4u);
+  EXPECT_EQ(read_field(*opened.source, 3), (std::vector<float>{6, 7}));
+  EXPECT_TRUE(std::isnan(read_field(*opened.source, 0)[0]));  // xarray's missing value
+  f.put("a.zarr/x/.zarray", "{");
+  EXPECT_EQ(open_array_files({f / "a.zarr"}, {}).status().code(), Code::kCorrupt);
 }
 
 // An index as Python keeps it, of a file that is opened by nothing else here.

@@ -125,7 +125,7 @@ class Kept:
             if not d.get("unmade"):
                 stored = out[d["name"]] = _restored(d, place[0])
                 if isinstance(stored, Listed):
-                    stored.finder = lambda name=stored.name: find(name)  # type: ignore[misc]
+                    stored.finder = lambda name=stored.name: find(name)
         self._stamps[place] = _stamps_of(entry)
         if len(out) == len(entry["arrays"]):
             return out
