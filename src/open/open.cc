@@ -209,18 +209,17 @@ Status fetch_parts(const Manifest& manifest, OpenedUrl& index) {
   return {};
 }
 
-// What is known of the shards: of a server all at once, where they are not too many.
-std::shared_ptr<const Store> stats_of(std::shared_ptr<const Store> store,
-                                      const std::vector<std::string>& paths) {
-  if (store->cost(paths.front()).in_caller || paths.size() > kMaxImplicitShards) return store;
-  auto memo = std::make_shared<const StatMemo>(std::move(store));
-  (void)memo->stat_all(paths);
-  return memo;
+// Of a server every question is a round trip: what expanding asked need not be asked again.
+std::shared_ptr<const Store> asked_once(std::shared_ptr<const Store> store,
+                                        const std::vector<std::string>& urls) {
+  if (urls.empty() || store->cost(urls.front()).in_caller) return store;
+  return std::make_shared<const StatMemo>(std::move(store));
 }
 
 Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
                                 const std::vector<std::string>& paths,
-                                std::shared_ptr<const Store> store, const OpenOptions& options) {
+                                std::shared_ptr<const Store> store,
+                                std::shared_ptr<const Store> asked, const OpenOptions& options) {
   HEADRACE_ASSIGN(OpenedUrl index, open_store(clean_path(options.index), options.storage));
   const std::string place = join_path(index.path, kManifestName);
   HEADRACE_ASSIGN(const Buffer bytes, index.store->read_all(place));
@@ -240,9 +239,10 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
   const std::vector<std::string> names = relative_names(paths, has_files);
   const auto versions = versions_of(store, paths[0]);
   if (versions != nullptr) store = versions;
-  const auto load =
-      checked_loader(has_files ? store : stats_of(store, paths), versions, index, manifest,
-                     std::make_shared<const std::vector<std::string>>(paths));
+  if (!has_files && paths.size() <= kMaxImplicitShards && !asked->cost(paths.front()).in_caller)
+    (void)asked->stat_all(paths);  // at once; it remembers
+  const auto load = checked_loader(asked, versions, index, manifest,
+                                   std::make_shared<const std::vector<std::string>>(paths));
   bool shared = false;
   if (format->decode_unit != nullptr) {
     HEADRACE_ASSIGN(const PartPointer first, load(0));
@@ -319,7 +319,8 @@ Result<std::shared_ptr<const Store>> store_of(const std::vector<std::string>& ur
 Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptions& options) {
   std::shared_ptr<const CacheStore> cache;
   HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of(urls, options, cache));
-  HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
+  const std::shared_ptr<const Store> asked = asked_once(store, urls);
+  HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*asked, urls));
   OpenOptions resolved = options;
   if (options.store == nullptr) {
     HEADRACE_ASSIGN(paths, absolute_paths(std::move(paths)));
@@ -331,7 +332,7 @@ Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptio
   }
   HEADRACE_ASSIGN(Opened opened, options.index.empty()
                                      ? open_by_sidecars(urls, paths, store, resolved)
-                                     : open_by_manifest(urls, paths, store, resolved));
+                                     : open_by_manifest(urls, paths, store, asked, resolved));
   if (cache != nullptr) cache->expect_files(files_of(*opened.source));
   opened.cache = std::move(cache);
   return opened;
