@@ -149,9 +149,20 @@ def run_trial(wheel: pathlib.Path, work: pathlib.Path) -> None:
 def try_python(release: str, wheel: pathlib.Path, work: pathlib.Path) -> None:
     """Installs the wheel by name from its folder, with the Python of another release, and runs the trial there."""
     tree = work / release
-    packages = "python3,python3-venv,ca-certificates"
-    call("debootstrap", "--variant=minbase", f"--include={packages}", "--components=main,universe", release, tree, RELEASES[release],
-         stdout=subprocess.DEVNULL)  # fmt: skip
+    is_ubuntu = "ubuntu" in RELEASES[release]
+    key = pathlib.Path("/usr/share/keyrings") / f"{'ubuntu' if is_ubuntu else 'debian'}-archive-keyring.gpg"
+    if not key.is_file():
+        print(f"not tried with the Python of {release}: {key} is missing", flush=True)
+        return
+    options = [
+        "--variant=minbase",
+        "--include=python3,python3-venv,ca-certificates",
+        "--components=main,universe",
+        f"--keyring={key}",
+    ]
+    # By its path: an older debootstrap does not know newer names.
+    script = pathlib.Path("/usr/share/debootstrap/scripts") / ("gutsy" if is_ubuntu else "sid")
+    call("debootstrap", *options, release, tree, RELEASES[release], script, stdout=subprocess.DEVNULL)
     for name in ("etc/resolv.conf", "etc/ssl/certs/ca-certificates.crt"):
         if pathlib.Path("/", name).exists():
             shutil.copyfile(pathlib.Path("/", name), tree / name)
@@ -173,7 +184,7 @@ def main() -> None:
     arguments = parser.parse_args()
     out = arguments.out
     if arguments.pythons and shutil.which("debootstrap") is None:
-        sys.exit("debootstrap is missing: apt-get install debootstrap ubuntu-keyring")
+        sys.exit("debootstrap is missing: apt-get install debootstrap")
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         work = pathlib.Path(temporary)

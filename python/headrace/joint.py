@@ -53,9 +53,9 @@ def boxes(
     default: Any = None,
     optional: bool = False,
 ) -> Field:
-    """Boxes in a JSON field, as f32[n, 4 + extra] in pixels of the result: x0, y0, x1, y1.
+    """Boxes in a JSON or array field, as f32[n, 4 + extra] in pixels of the result: x0, y0, x1, y1.
 
-    The JSON is a list of rows ``[a, b, c, d, extra...]``, or of objects whose member ``key`` holds
+    An array is [n, 4 + extra] (HDF5, Zarr, ``.npy``), or a list or lists of numbers (Parquet, Arrow). The JSON is a list of rows ``[a, b, c, d, extra...]``, or of objects whose member ``key`` holds
     the four numbers and whose members ``extra`` (``("category_id",)``) follow them. ``format``: what
     the four are, "xyxy", "xywh" (COCO) or "cxcywh"; ``normalized``: as shares of width and height.
 
@@ -87,7 +87,7 @@ def points(
     default: Any = None,
     optional: bool = False,
 ) -> Field:
-    """Points in a JSON field, as f32[n, 2 + extra] in pixels of the result: x, y.
+    """Points in a JSON or array field, as f32[n, 2 + extra] in pixels of the result: x, y.
 
     Rows as for ``hr.boxes``, of two numbers; ``default`` and ``optional`` too. None is left out, wherever it goes.
     """

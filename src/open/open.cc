@@ -42,7 +42,7 @@ Status check_root(const Store& store, const Part& part, const FileInfo& list,
   if (store.stat(there).ok()) return {};
   const std::string hint = store.stat(first).ok()
                                ? "it is there relative to the current folder: give that as root"
-                               : fmt::format("nor as {} from the current folder", first);
+                               : "say root=\"…\", the folder that its paths are relative to";
   return not_found(fmt::format("the first file that it names, '{}', is not at {}; {}", first, there,
                                hint))
       .in_file(list.path);
