@@ -439,6 +439,11 @@ def remove_stage(folder: str) -> int: ...
 
 def open_tokens(urls: Sequence[str], seq_len: int, stored: str = '', index: str = '', progress: object | None = None) -> Source: ...
 
+def verdict(*, batches: int, wait_s: float, step_s: float, decode_items: float, decode_busy_s: float, read_items: float, read_bytes: float, read_latency_median_ms: float, read_latency_p99_ms: float, most_reads_under_way: float, read_ahead_bytes: float, compute_threads: float, functions: Sequence[tuple[str, float]]) -> tuple[str, str, str, dict[str, float]]:
+    """
+    (cause, finding, advice, numbers); functions: (field, seconds), "" for those of batches
+    """
+
 def start_trace() -> None: ...
 
 def finish_trace() -> tuple[str, int]:
