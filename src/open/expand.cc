@@ -13,6 +13,7 @@
 #include "format/splits.h"
 #include "index/names.h"
 #include "index/sidecar.h"
+#include "open/stat_memo.h"
 #include "storage/paths.h"
 
 namespace headrace {
@@ -188,18 +189,27 @@ Result<std::vector<std::string>> expand_glob(const Store& store, const std::stri
     found = std::move(next);
     at = slash + 1;
   }
-  std::erase_if(found, [&store](const std::string& path) { return !store.stat(path).ok(); });
+  const std::vector<Result<FileInfo>> infos = store.stat_all(found);
+  Texts there;
+  for (size_t i = 0; i < found.size(); ++i)
+    if (infos[i].ok()) there.push_back(std::move(found[i]));
+  found = std::move(there);
   if (found.empty()) return not_found(fmt::format("nothing matches '{}'", pattern));
   std::sort(found.begin(), found.end());
   return found;
 }
 
-Result<std::vector<std::string>> expand_urls(const Store& store,
-                                             const std::vector<std::string>& urls) {
-  if (urls.empty()) return invalid("no data set is named");
+namespace {
+
+Result<Texts> expand_all(const Store& store, const std::vector<Texts>& named, bool is_far) {
+  if (is_far) {
+    Texts all;
+    for (const Texts& paths : named)
+      if (paths.size() <= kMaxLookedAt) all.insert(all.end(), paths.begin(), paths.end());
+    if (all.size() <= kMaxLookedAt) (void)store.stat_all(all);  // at once; it remembers
+  }
   Texts out;
-  for (const std::string& url : urls) {
-    HEADRACE_ASSIGN(const Texts paths, expand_braces(clean_path(url)));
+  for (const Texts& paths : named) {
     // A long list is taken at its word: what is missing shows when it is opened.
     if (paths.size() > kMaxLookedAt && !has_wildcard(paths.front())) {
       out.insert(out.end(), paths.begin(), paths.end());
@@ -210,6 +220,22 @@ Result<std::vector<std::string>> expand_urls(const Store& store,
   }
   if (out.size() > kMaxShards) return invalid(fmt::format("more than {} shards", kMaxShards));
   return out;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> expand_urls(const Store& store,
+                                             const std::vector<std::string>& urls) {
+  if (urls.empty()) return invalid("no data set is named");
+  std::vector<Texts> named;
+  for (const std::string& url : urls) {
+    HEADRACE_ASSIGN(Texts paths, expand_braces(clean_path(url)));
+    named.push_back(std::move(paths));
+  }
+  if (store.cost(urls.front()).in_caller) return expand_all(store, named, false);
+  // Borrowed: it lives as long as this call.
+  const StatMemo memo(std::shared_ptr<const Store>(std::shared_ptr<const Store>(), &store));
+  return expand_all(memo, named, true);
 }
 
 NamedPart split_part(const Store& store, const std::string& path) {

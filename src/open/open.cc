@@ -14,6 +14,8 @@
 #include "open/expand.h"
 #include "open/index_places.h"
 #include "open/shard_indexer.h"
+#include "open/stat_memo.h"
+#include "storage/memory.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
 #include "storage/versioned.h"
@@ -192,17 +194,39 @@ std::function<Result<PartPointer>(size_t)> checked_loader(
   };
 }
 
+// The parts of a small index on a server come in one request, not in two for each shard.
+Status fetch_parts(const Manifest& manifest, OpenedUrl& index) {
+  constexpr uint64_t kSmall = uint64_t{16} << 20;
+  const std::string path = join_path(index.path, kPartsName);
+  uint64_t bytes = 0;
+  for (const ManifestShard& shard : manifest.shards) bytes += shard.part_bytes;
+  // A stat, so that no part is read from a file that this index has replaced.
+  if (index.store->cost(path).in_caller || bytes > kSmall) return index.store->stat(path).status();
+  HEADRACE_ASSIGN(const Buffer all, index.store->read_all(path));
+  auto held = std::make_shared<MemoryStore>();
+  held->put(path, as_text(all.bytes()));
+  index.store = std::move(held);
+  return {};
+}
+
+// Of a server every question is a round trip: what expanding asked need not be asked again.
+std::shared_ptr<const Store> asked_once(std::shared_ptr<const Store> store,
+                                        const std::vector<std::string>& urls) {
+  if (urls.empty() || store->cost(urls.front()).in_caller) return store;
+  return std::make_shared<const StatMemo>(std::move(store));
+}
+
 Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
                                 const std::vector<std::string>& paths,
-                                std::shared_ptr<const Store> store, const OpenOptions& options) {
-  HEADRACE_ASSIGN(const OpenedUrl index, open_store(clean_path(options.index), options.storage));
+                                std::shared_ptr<const Store> store,
+                                std::shared_ptr<const Store> asked, const OpenOptions& options) {
+  HEADRACE_ASSIGN(OpenedUrl index, open_store(clean_path(options.index), options.storage));
   const std::string place = join_path(index.path, kManifestName);
   HEADRACE_ASSIGN(const Buffer bytes, index.store->read_all(place));
-  // So that no part is read from a file that this index has replaced.
-  HEADRACE_TRY(index.store->stat(join_path(index.path, kPartsName)).status());
   Result<Manifest> parsed = parse_manifest(bytes.bytes());
   if (!parsed.ok()) return parsed.status().in_file(place);
   const Manifest& manifest = parsed.value();
+  HEADRACE_TRY(fetch_parts(manifest, index));
   if (manifest.shards.size() != paths.size())
     return invalid(fmt::format("the index is of another data set: it has {} shards, {} are named",
                                manifest.shards.size(), paths.size()))
@@ -215,7 +239,9 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
   const std::vector<std::string> names = relative_names(paths, has_files);
   const auto versions = versions_of(store, paths[0]);
   if (versions != nullptr) store = versions;
-  const auto load = checked_loader(store, versions, index, manifest,
+  if (!has_files && paths.size() <= kMaxImplicitShards && !asked->cost(paths.front()).in_caller)
+    (void)asked->stat_all(paths);  // at once; it remembers
+  const auto load = checked_loader(asked, versions, index, manifest,
                                    std::make_shared<const std::vector<std::string>>(paths));
   bool shared = false;
   if (format->decode_unit != nullptr) {
@@ -293,7 +319,8 @@ Result<std::shared_ptr<const Store>> store_of(const std::vector<std::string>& ur
 Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptions& options) {
   std::shared_ptr<const CacheStore> cache;
   HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of(urls, options, cache));
-  HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
+  const std::shared_ptr<const Store> asked = asked_once(store, urls);
+  HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*asked, urls));
   OpenOptions resolved = options;
   if (options.store == nullptr) {
     HEADRACE_ASSIGN(paths, absolute_paths(std::move(paths)));
@@ -305,7 +332,7 @@ Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptio
   }
   HEADRACE_ASSIGN(Opened opened, options.index.empty()
                                      ? open_by_sidecars(urls, paths, store, resolved)
-                                     : open_by_manifest(urls, paths, store, resolved));
+                                     : open_by_manifest(urls, paths, store, asked, resolved));
   if (cache != nullptr) cache->expect_files(files_of(*opened.source));
   opened.cache = std::move(cache);
   return opened;

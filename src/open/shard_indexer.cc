@@ -21,8 +21,13 @@ constexpr unsigned kWaitingThreads = 16;
 constexpr size_t kWorthThreads = 64;
 constexpr size_t kStatBatch = 16;
 
-unsigned waiting_threads(size_t shards) {
-  return shards < kWorthThreads ? 1 : kWaitingThreads;
+// Of a server each question takes a round trip.
+unsigned waiting_threads(size_t shards, bool is_far) {
+  return shards < kWorthThreads && !is_far ? 1 : kWaitingThreads;
+}
+
+bool is_far(const Store& store, const std::string& path) {
+  return !store.cost(path).in_caller;
 }
 
 // An index is of a file while its size and time are.  A store that has a better tag than these (an
@@ -78,7 +83,7 @@ Result<std::vector<FileInfo>> ShardIndexer::stat_all(const std::vector<std::stri
   const bool in_caller = store_->cost(paths.front()).in_caller;
   const size_t batch = in_caller ? kStatBatch : paths.size();
   const size_t batches = (paths.size() + batch - 1) / batch;
-  HEADRACE_TRY(parallel_for(batches, waiting_threads(paths.size()), [&](size_t b) -> Status {
+  HEADRACE_TRY(parallel_for(batches, waiting_threads(paths.size(), false), [&](size_t b) -> Status {
     const size_t begin = b * batch;
     const size_t end = std::min(paths.size(), begin + batch);
     std::vector<std::string> files;
@@ -106,8 +111,9 @@ uint64_t ShardIndexer::memory_left() const {
 
 PartPointer ShardIndexer::find_kept(const FileInfo& shard) {
   if (!options_.keep_sidecars) return nullptr;
-  Result<PartPointer> part =
-      read_sidecar(store_, sidecar_path(shard), shard, *store_, memory_left());
+  Result<PartPointer> part = not_found("looked for already");
+  if (!looked_beside_)
+    part = read_sidecar(store_, sidecar_path(shard), shard, *store_, memory_left());
   if (!part.ok() && !cache_.path.empty())
     part = read_sidecar(cache_.store, cached_sidecar(cache_.path, shard), shard, *store_,
                         memory_left());
@@ -118,10 +124,16 @@ PartPointer ShardIndexer::find_kept(const FileInfo& shard) {
 
 Status ShardIndexer::find_all_kept(const std::vector<FileInfo>& shards,
                                    std::vector<PartPointer>& parts) {
-  return parallel_for(shards.size(), waiting_threads(shards.size()), [&](size_t i) {
-    if (parts[i] == nullptr) parts[i] = find_kept(shards[i]);
-    return Status();
-  });
+  if (shards.empty()) return {};
+  const bool far = is_far(*store_, shards.front().path);
+  const Status done =
+      parallel_for(shards.size(), waiting_threads(shards.size(), far), [&](size_t i) {
+        if (parts[i] == nullptr) parts[i] = find_kept(shards[i]);
+        return Status();
+      });
+  // Nobody of this machine puts one beside data that are elsewhere while the others wait.
+  looked_beside_ = far;
+  return done;
 }
 
 // A folder is a shard of the format that claims it, else of files.
@@ -216,7 +228,9 @@ Status ShardIndexer::make_missing(const std::vector<FileInfo>& shards,
   IndexProgress progress{.shards = missing.size()};
   const auto inside =
       static_cast<unsigned>(std::max<size_t>(1, threads_ / std::max<size_t>(1, missing.size())));
-  return parallel_for(missing.size(), threads_, [&](size_t m) -> Status {
+  const bool far = !missing.empty() && is_far(*store_, shards[missing.front()].path);
+  const unsigned threads = far ? std::max(threads_, kWaitingThreads) : threads_;
+  return parallel_for(missing.size(), threads, [&](size_t m) -> Status {
     const size_t i = missing[m];
     if (options_.cancel != nullptr && options_.cancel->load())
       return cancelled("indexing was cancelled");

@@ -52,6 +52,7 @@ class ShardIndexer {
   const unsigned threads_;
   const OpenedUrl cache_;  // an existing cache folder, or ""
   std::atomic<uint64_t> memory_used_{0};
+  std::atomic<bool> looked_beside_{false};  // of data on a server, once
   mutable Mutex mu_;
   std::vector<std::string> notices_ HEADRACE_GUARDED_BY(mu_);
 };

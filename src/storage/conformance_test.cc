@@ -12,6 +12,7 @@
 #include "storage/fault.h"
 #include "storage/held.h"
 #ifdef HEADRACE_HAVE_CURL
+#include "storage/hf/test_hub.h"
 #include "storage/http/test_server.h"
 #include "storage/s3/test_bucket.h"
 #endif
@@ -109,6 +110,15 @@ Fixture http() {
   const std::string root = server->url("/root");
   return {open_store(root).value().store, root, nullptr, server};
 }
+Fixture hf() {
+  auto server = std::make_shared<TestServer>();
+  for (const auto& [name, content] : kFiles)
+    server->put("/datasets/u/n/resolve/main/root/" + std::string(name), content);
+  server->answer(answers_of_hub(*server));
+  const StoreOptions options{.endpoint = server->url(""), .token = "token"};
+  const std::string root = "hf://datasets/u/n/root";
+  return {open_store(root, options).value().store, root, nullptr, server};
+}
 Fixture s3() {
   auto server = std::make_shared<TestServer>();
   for (const auto& [name, content] : kFiles)
@@ -168,6 +178,7 @@ constexpr Row kStores[] = {
 #ifdef HEADRACE_HAVE_CURL
     {"http", http},
     {"s3", s3},
+    {"hf", hf},
 #endif
     {"staged", [] { return staged(memory()); }},
     {"cache", [] { return cached(memory()); }},

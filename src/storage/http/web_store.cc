@@ -80,6 +80,9 @@ class WebStore final : public Store {
   // A request of `method` for each, answered or failed.
   std::vector<Result<HttpAnswer>> ask(std::string_view method, std::string_view header,
                                       std::span<const std::string> paths) const;
+  Result<HttpTask> list_task(const std::string& folder, const std::string& after) const;
+  Result<ListPage> page_of(const std::string& folder, const HttpAnswer& answer) const;
+  std::vector<Result<ListPage>> first_pages(std::span<const std::string> folders) const;
   Result<FileInfo> info_of(const std::string& path, const HttpHead& head) const;
   Result<FileInfo> info_of_first_byte(const std::string& path, const HttpAnswer& answer) const;
   template <typename Which, typename Make>
@@ -212,14 +215,14 @@ std::vector<Result<FileInfo>> WebStore::stat_all(std::span<const std::string> pa
       [this](const std::string& path, const HttpAnswer& answer) {
         return info_of_first_byte(path, answer);
       });
-  for (size_t i = 0; i < paths.size(); ++i) {
-    if (how[i] != kFolder) continue;
-    const Result<ListPage> page = list_page(paths[i], "");
-    if (page.ok())
-      infos[i] = FileInfo{.path = paths[i], .is_folder = true};
-    else
-      infos[i] = page.status();  // which knows whether there is a bucket
-  }
+  std::vector<std::string> folders;
+  std::vector<size_t> of;
+  for (size_t i = 0; i < paths.size(); ++i)
+    if (how[i] == kFolder) folders.push_back(paths[i]), of.push_back(i);
+  const std::vector<Result<ListPage>> pages = first_pages(folders);
+  for (size_t i = 0; i < of.size(); ++i)  // which know, too, whether there is a bucket
+    infos[of[i]] = pages[i].ok() ? FileInfo{.path = folders[i], .is_folder = true}
+                                 : Result<FileInfo>(pages[i].status());
   for (size_t i = 0; i < paths.size(); ++i)
     if (!infos[i].ok()) infos[i] = infos[i].status().in_file(paths[i]);
   return infos;
@@ -238,27 +241,55 @@ void WebStore::look_again(std::span<const std::string> paths, Infos& infos,
                                    : Result<FileInfo>(answers[i].status());
 }
 
-Result<ListPage> WebStore::list_page(const std::string& folder, const std::string& after) const {
+Result<HttpTask> WebStore::list_task(const std::string& folder, const std::string& after) const {
   std::string plain = folder;
   while (plain.ends_with('/') && !plain.ends_with("://")) plain.pop_back();
-  Result<HttpTask> made = task(plain);
-  if (!made.ok()) return made.status().in_file(folder);
-  made.value().make = [shared = shared_, plain, after] {
+  HEADRACE_ASSIGN(HttpTask made, task(plain));
+  made.make = [shared = shared_, plain, after] {
     return shared->protocol->list_request(plain, after);
   };
-  std::vector<HttpTask> one;
-  one.push_back(std::move(made).value());
-  Result<HttpAnswer> answer = std::move(HttpClient::of_process().ask(std::move(one)).front());
-  if (!answer.ok()) return answer.status().in_file(folder);
-  if (answer.value().head.status != 200)
-    return shared_->protocol->failure(plain, answer.value()).in_file(folder);
-  Result<ListPage> page = shared_->protocol->parse_list(plain, answer.value());
+  return made;
+}
+
+Result<ListPage> WebStore::page_of(const std::string& folder, const HttpAnswer& answer) const {
+  std::string plain = folder;
+  while (plain.ends_with('/') && !plain.ends_with("://")) plain.pop_back();
+  if (answer.head.status != 200) return shared_->protocol->failure(plain, answer).in_file(folder);
+  Result<ListPage> page = shared_->protocol->parse_list(plain, answer);
   if (!page.ok()) return page.status().in_file(folder);
   std::vector<FileInfo>& entries = page.value().entries;
   std::sort(entries.begin(), entries.end(),
             [](const FileInfo& a, const FileInfo& b) { return a.path < b.path; });
   for (const FileInfo& entry : entries) shared_->versions.set(entry.path, entry.version);
   return page;
+}
+
+std::vector<Result<ListPage>> WebStore::first_pages(std::span<const std::string> folders) const {
+  std::vector<Result<ListPage>> out(folders.size(), Result<ListPage>(internal("not asked")));
+  std::vector<HttpTask> tasks;
+  std::vector<size_t> of;
+  for (size_t i = 0; i < folders.size(); ++i) {
+    Result<HttpTask> made = list_task(folders[i], "");
+    if (!made.ok())
+      out[i] = made.status();
+    else
+      tasks.push_back(std::move(made).value()), of.push_back(i);
+  }
+  const auto answers = HttpClient::of_process().ask(std::move(tasks));
+  for (size_t i = 0; i < of.size(); ++i)
+    out[of[i]] = answers[i].ok() ? page_of(folders[of[i]], answers[i].value())
+                                 : Result<ListPage>(answers[i].status());
+  return out;
+}
+
+Result<ListPage> WebStore::list_page(const std::string& folder, const std::string& after) const {
+  Result<HttpTask> made = list_task(folder, after);
+  if (!made.ok()) return made.status().in_file(folder);
+  std::vector<HttpTask> one;
+  one.push_back(std::move(made).value());
+  const Result<HttpAnswer> answer = HttpClient::of_process().ask(std::move(one)).front();
+  if (!answer.ok()) return answer.status().in_file(folder);
+  return page_of(folder, answer.value());
 }
 
 }  // namespace
