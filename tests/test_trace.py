@@ -32,7 +32,7 @@ def test_a_trace_has_named_threads_and_every_stage_of_every_batch(data: Data, tm
     events = events_of(path)
     spans = [e for e in events if e["ph"] in "Xb"]
     assert {e["name"] for e in spans} >= {"plan", "resolve", "read", "decode", "pack", "deliver"}
-    assert len([e for e in spans if e["name"] == "pack"]) == batches
+    assert len([e for e in spans if e["name"] == "deliver"]) == batches  # others run ahead, into the next epoch
     assert any(n.startswith("hr-compute-") for n in names_of(events)) and any(n.startswith("hr-io-") for n in names_of(events))
     threads = {e["tid"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
     assert {e["tid"] for e in spans} <= threads and all(e["dur"] >= 0 for e in spans if e["ph"] == "X")
