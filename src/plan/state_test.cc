@@ -38,10 +38,10 @@ TEST(StateTest, OtherDataIsRefusedWithBothFingerprints) {
 
 TEST(StateTest, AnotherPlanVersionIsRefused) {
   PlanState state = sample_state();
-  state.plan_version = 2;
+  state.plan_version = 3;
   const Status s = Plan::resume({make_source(sizes())}, {}, state).status();
   EXPECT_EQ(s.code(), Code::kUnsupported);
-  EXPECT_EQ(s.message(), "the state is of plan version 2; this build knows version 1");
+  EXPECT_EQ(s.message(), "the state is of plan version 3; this build knows 1 and 2");
 }
 
 TEST(StateTest, TheStateWinsAndSaysWhereTheArgumentsDiffer) {
