@@ -306,7 +306,7 @@ CASES: dict[str, list[Case]] = {
         Case("a label too large for its type", DATA, lambda p: p.sample("cls", b"300", hr.scalar("cls", dtype="u8")), "ask for a larger `dtype`"),
         Case("text that is no UTF-8", DATA, lambda p: p.sample("txt", b"caf\xe9", hr.text("txt")), "`hr.bytes`, and `.map(lambda b: b.decode('latin-1'))`"),
         Case("JSON that does not parse", DATA, lambda p: p.sample("json", b'{"a": ', hr.json("json")), "mend the member"),
-        Case("a sample without the field", DATA, lambda p: hr.open(p.tar("x.tar", [("k0.jpg", JPEG), ("k0.cls", b"1"), ("k1.jpg", JPEG)]), {"x": hr.scalar("cls")})[1], "pack again, or `bad_samples=\"replace\"`"),
+        Case("a sample without the field", DATA, lambda p: hr.open(p.tar("x.tar", [("k0.jpg", JPEG), ("k0.cls", b"1"), ("k1.jpg", JPEG)]), {"x": hr.scalar("cls")})[1], "`default=` or `optional=True`; or pack again"),
         Case("a file that vanished after it was opened", STORAGE, vanish, "do not delete data in use"),
         Case("more bad samples than allowed", DATA, lambda p: all_bad(p, 0, good=5), "mend the data (`loader.quarantine` lists it), or allow more"),
         Case("no good sample at all", DATA, lambda p: all_bad(p, "replace"), "mend the data"),
@@ -391,7 +391,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "Blends": [
         Case("something that is no dict", USAGE, lambda p: hr.blend([(p["photos"], 1)]), "`{name: (source, weight)}`"),
-        Case("a source without its weight", USAGE, lambda p: hr.blend({"a": "photos"}), "`{name: (source, weight)}`"),
+        Case("a source without its weight", USAGE, lambda p: hr.blend({"a": "photos"}), "`{name: (source, weight)}` or `{url: weight}`"),
         Case("a negative weight", USAGE, lambda p: hr.Loader(hr.blend({"a": (p["photos"], -1.0)}), 2, IMAGE, output="numpy"), "from 0 on"),
         Case("weights that are all 0", USAGE, lambda p: hr.Loader(hr.blend({"a": (p["photos"], 0)}), 2, IMAGE, output="numpy"), "one above 0"),
         Case("a weight that is no number", USAGE, lambda p: hr.Loader(hr.blend({"a": (p["photos"], "much")}), 2, IMAGE, output="numpy"), "a number"),

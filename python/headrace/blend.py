@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
-from . import _core
 from .checks import real, whole
-from .dataset import Dataset, open_data, places_of
+from .dataset import Dataset, places_of
 from .errors import UsageError
 
 
@@ -19,11 +19,9 @@ class Blend:
         self._parts = flattened(parts)
         self.epoch_samples = epoch_samples
 
-    def sources(self) -> list[tuple[str, _core.Source]]:
-        out = []
-        for name, (source, _) in self._parts.items():
-            out.append((name, source._source if isinstance(source, Dataset) else open_data(places_of(source), None)[0]))
-        return out
+    def parts(self) -> list[tuple[str, Any]]:
+        """(name, data set or place)"""
+        return [(name, source) for name, (source, _) in self._parts.items()]
 
     def where(self, condition: Any, fields: Any = None) -> Blend:
         """The blend of what ``where`` leaves of each source, with the same weights."""
@@ -69,8 +67,16 @@ def flattened(parts: Mapping[str, tuple[Any, float]]) -> dict[str, tuple[Any, fl
     return out
 
 
-def blend(parts: Mapping[str, tuple[Any, float]], *, epoch_samples: int = 0) -> Blend:
+def blend(parts: Mapping[str, tuple[Any, float] | float], *, epoch_samples: int = 0) -> Blend:
     """``hr.blend({"web": ("web-*.tar", 0.7), "books": (books, 0.3)})``.
+
+    A source is a data set or what ``hr.open`` opens. Data sets that were opened with ``fields`` keep them, so that sources
+    with other stored names and other steps give the same outputs:
+    ``hr.blend({"a": (hr.open(a, fields_a), 0.7), "b": (hr.open(b, fields_b), 0.3)})``. The others get the ``fields`` of the
+    Loader. All sources must give outputs of the same names, types and shapes.
+
+    ``{url: weight}`` is short for ``{url: (url, weight)}``: the URL is then the name of the source, in states and for
+    ``set_weights`` too. Give names of your own where data may move.
 
     At the end of every mixing block (1/smallest weight draws, at least 64) each source has had its share to
     within one sample, for ever; inside a block the draws are shuffled. A source that runs out starts its next epoch. ``epoch_samples`` is the length of an epoch in draws; the
@@ -79,9 +85,13 @@ def blend(parts: Mapping[str, tuple[Any, float]], *, epoch_samples: int = 0) -> 
     """
     if not isinstance(parts, Mapping) or not parts:
         raise UsageError("blend takes a dict: {name: (source, weight)}")
+    pairs: dict[str, tuple[Any, float]] = {}
     for name, part in parts.items():
         if not isinstance(name, str) or not name:
             raise UsageError(f"blend: a source's name is a text, not {name!r}")
+        if isinstance(part, Real) and not isinstance(part, bool):
+            part = (name, float(part))
         if not isinstance(part, tuple) or len(part) != 2:
-            raise UsageError(f"blend: '{name}' is {part!r}; (source, weight) is wanted")
-    return Blend(parts, whole(epoch_samples, "epoch_samples"))
+            raise UsageError(f"blend: '{name}' is {part!r}; (source, weight) is wanted, or a weight where the name is the URL")
+        pairs[name] = part
+    return Blend(pairs, whole(epoch_samples, "epoch_samples"))

@@ -15,10 +15,13 @@ from urllib.parse import quote
 import numpy as np
 
 from . import _core
+from .caching import Cache, cache_of, core_options, tell
 from .checks import checked_bool, path, whole
 from .errors import Unsupported, UsageError
 from .fields import ArrayField, ColumnsField, Field
 from .messages import tell_once
+from .requests import ask, delivered, masks, tell_of_missing
+from .storage import Storage, using
 from .views import Views
 
 Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -69,7 +72,9 @@ def urls_of(source: Any) -> list[str]:
     raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
 
 
-def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory: bool | str = False) -> _core.Source:
+def open_source(
+    urls: list[str], index: Any = None, root: Any = None, in_memory: bool | str = False, cache: Cache | None = None
+) -> _core.Source:
     from .layouts import recognise, resolved
 
     made = None
@@ -78,15 +83,29 @@ def open_source(urls: list[str], index: Any = None, root: Any = None, in_memory:
         made = recognise(urls, None if root is None else os.fspath(root))
     if root is not None:
         urls = [_as_list(url) for url in urls]
-    source = made if made is not None else _core.open_source(urls, path(index, "index"), path(root, "root"))
+    if made is not None:
+        source = with_cache(made, cache)
+    else:
+        source = _core.open_source(urls, path(index, "index"), path(root, "root"), cache=core_options(cache))
     if in_memory == "decoded":
         from .decoded import open_decoded
 
         source = open_decoded(source)
     elif in_memory:
         source = _core.hold(source)
+    tell(source)
     for notice in source.notices:
         tell_once(notice)
+    return source
+
+
+def with_cache(source: _core.Source, cache: Cache | None) -> _core.Source:
+    """The same data, read through the cache folder."""
+    options = core_options(cache)
+    if options is None:
+        return source
+    source = source.cached(options)
+    tell(source)
     return source
 
 
@@ -133,7 +152,7 @@ def with_names(source: _core.Source, fields: Mapping[str, Field] | None) -> tupl
             given[name] = field._with(field="objects")  # what a detection set has in the form that follows the geometry
         if not isinstance(field, Field) or isinstance(field, ColumnsField) or not wanted or wanted in known:
             continue
-        names = stored_names(wanted, known)
+        names = stored_names(wanted, known, may_lack=field.optional or field.default is not None)
         if not names:
             continue
         stored = names[0] if len(names) == 1 else ";".join(names)
@@ -159,7 +178,7 @@ def _in_part(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return []
 
 
-def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]], may_lack: bool = False) -> list[str]:
     """The fields of the data that a name stands for; none where it is no such name."""
     of_part = _in_part(wanted, known)
     if of_part:
@@ -167,7 +186,7 @@ def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[st
     if ";" in wanted:
         names = [n.strip() for n in wanted.split(";")]
         found = [n for n in dict.fromkeys(names) if n in known]
-        if not found:
+        if not found and not may_lack:
             raise UsageError(f"there is no field {' or '.join(map(repr, names))} in the data; it has {', '.join(known)}")
         return found
     if wanted == "image":
@@ -198,7 +217,12 @@ def apply_view(source: _core.Source, view: Any) -> _core.Source:
 
 
 def open_data(
-    urls: Any, fields: Mapping[str, Field] | None, index: Any = None, root: Any = None, in_memory: bool | str = False
+    urls: Any,
+    fields: Mapping[str, Field] | None,
+    index: Any = None,
+    root: Any = None,
+    in_memory: bool | str = False,
+    cache: Cache | None = None,
 ) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data, and the fields as they are to be asked of it: of files of arrays they say what a sample is."""
     from .arrays.files import are_arrays
@@ -209,7 +233,7 @@ def open_data(
     if isinstance(urls, Parts):
         return with_columns(*urls.open(fields))
     if wants_windows(fields) and fields is not None:
-        source = open_windows(urls, fields, index)
+        source = with_cache(open_windows(urls, fields, index), cache)
         if root is not None or in_memory == "decoded":
             raise UsageError("root= and in_memory='decoded' are not for files of tokens")
         if in_memory:
@@ -226,13 +250,14 @@ def open_data(
                 raise UsageError(
                     f"field '{name}': {said} are for files of arrays (HDF5, NetCDF, Zarr, npy; npz with along='file'), which {urls[0]!r} is not"
                 )
-        return with_columns(open_source(urls, index, root, in_memory), fields)
+        return with_columns(open_source(urls, index, root, in_memory, cache), fields)
     else:
-        source, fields = open_arrays(urls, fields)
-    if index is not None or root is not None:
-        raise Unsupported("index and root are not there for files of arrays")
+        source, fields = open_arrays(urls, fields, path(index, "index") if index is not None else None)
+    if root is not None:
+        raise Unsupported("root is not there for files of arrays")
     if in_memory == "decoded":
         raise UsageError("in_memory='decoded' is for pictures; of arrays say in_memory=True")
+    source = with_cache(source, cache)
     if in_memory:
         source = _core.hold(source)
     for notice in source.notices:
@@ -257,59 +282,6 @@ def with_columns(source: _core.Source, fields: Mapping[str, Field] | None) -> tu
         described.append({"name": inner, "columns": field.columns, "dtype": field.dtype, "missing": missing, "fill": fill})
         given[name] = field._with(field=inner)
     return source.stacked(described), given
-
-
-def field_specs(fields: Mapping[str, Field] | None, source: _core.Source) -> list[dict[str, Any]]:
-    """Fields as the engine takes them. Functions are called once, to learn what they give."""
-    if fields is None:
-        return []
-    if not isinstance(fields, Mapping) or not fields:
-        raise UsageError("fields is a dict: {'image': hr.image('jpg'), ...}")
-    specs = []
-    for name, field in fields.items():
-        if not isinstance(name, str):
-            raise UsageError(f"fields: the name of an output is a text, not {name!r}")
-        if not isinstance(field, Field):
-            raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
-        if any("stats" in params for _, params in field.steps):  # of a view, or no file of arrays: one number each
-            from .arrays.statistics import settled
-
-            field = settled(field, name, [field.field], (), (), ())
-        spec: dict[str, Any] = {
-            "output": name,
-            "field": field.field,
-            "what": field.what,
-            "options": field.options,
-            "steps": field.steps,
-            "packing": field.packing,
-            "many": field.many,
-        }
-        if field.packing == "padded":
-            spec["pad"] = field.pad_value
-        if field.joint:
-            spec.update(joint=field.joint, leads=field.leads)
-        if field.functions:
-            from .mapping import map_spec
-
-            spec["map"] = map_spec(name, field, spec, source)
-        specs.append(spec)
-    return specs
-
-
-def finishes(fields: Mapping[str, Field] | None, source: _core.Source, specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """How each output reaches Python: (name, "array" | "scalar" | "text" | "bytes" | "json")."""
-    if fields is None:
-        kinds = dict.fromkeys(("int", "float", "array", "npy", "tokens"), "array") | {"text": "text", "json": "text"}
-        return [(name, kinds.get(kind, "bytes")) for name, kind, _ in source.schema]
-    out = []
-    for (name, field), spec in zip(fields.items(), specs):
-        how = field.finish
-        if "map" in spec:
-            how = spec["map"]["result"]
-        if field.packing in ("padded", "ragged"):
-            how = "array"
-        out.append((name, how))
-    return out
 
 
 def class_names(source: _core.Source, urls: Any) -> list[str]:
@@ -376,10 +348,14 @@ class Dataset(_Base):
         root: Any = None,
         in_memory: bool | str = False,
         views: tuple[Any, ...] = (),
+        storage: Storage | None = None,
+        cache: Cache | None = None,
     ) -> None:
+        self._cache = cache
         self._urls, self._given, self._index, self._root, self._views = urls, fields, index, root, views
-        self._in_memory = in_memory
-        source, self._fields = open_data(urls, fields, index, root, in_memory)
+        self._in_memory, self._storage = in_memory, storage
+        with using(storage, urls, index):
+            source, self._fields = open_data(urls, fields, index, root, in_memory, cache)
         self._opened = source
         self._kept: dict[str, _core.Column] = {}  # what was looked into, for all views
         for view in views:
@@ -389,9 +365,10 @@ class Dataset(_Base):
 
     def _attach(self, source: _core.Source) -> None:
         self._source = source
-        specs = field_specs(self._fields, source)
-        self._finishes = finishes(self._fields, source, specs)
-        self._core = _core.Dataset.make(source, specs)
+        asked = ask(self._fields, source)
+        self._finishes, self._masks = delivered(asked, source), masks(asked)
+        self._core = _core.Dataset.make(source, [a.request for a in asked])
+        tell_of_missing(self._fields, source)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -407,12 +384,17 @@ class Dataset(_Base):
         urls = self._urls
         if isinstance(urls, list):
             urls = [os.path.abspath(url) if "://" not in url else url for url in urls]
-        index, root = (p if p is None else os.path.abspath(p) for p in (self._index, self._root))
-        return {"args": (urls, self._given, index, root, self._in_memory, self._views)}
+        index, root = (p if p is None or "://" in str(p) else os.path.abspath(p) for p in (self._index, self._root))
+        return {
+            "args": (urls, self._given, index, root, self._in_memory, self._views),
+            "storage": self._storage,
+            "cache": self._cache,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         urls, fields, index, root, in_memory, views = state["args"]
-        self.__init__(urls, fields, index=index, root=root, in_memory=in_memory, views=views)  # type: ignore[misc]
+        storage, cache = state.get("storage"), state.get("cache")
+        self.__init__(urls, fields, index=index, root=root, in_memory=in_memory, views=views, storage=storage, cache=cache)  # type: ignore[misc]
 
     def __len__(self) -> int:
         return self._source.size
@@ -437,9 +419,14 @@ class Dataset(_Base):
 
     def _sample(self, n: int) -> dict[str, Any]:
         out = {}
-        for (name, how), value in zip(self._finishes, self._core.at(n, [how for _, how in self._finishes])):
+        values = self._core.at(n, [how for _, how in self._finishes])
+        for (name, how), value in zip(self._finishes, values):
             if value is not None:
                 out[name] = parsed(value) if how == "json" else value
+            elif name in self._masks:
+                out[name] = None
+        for name, is_there in zip(self._masks, values[len(self._finishes) :]):
+            out[f"{name}_valid"] = is_there
         return out
 
     def _column(self, name: str) -> Any:
@@ -510,7 +497,8 @@ class Dataset(_Base):
         other = object.__new__(Dataset)
         other._urls, other._fields, other._index, other._root = self._urls, self._fields, self._index, self._root
         other._given = self._given
-        other._in_memory = self._in_memory
+        other._in_memory, other._storage = self._in_memory, self._storage
+        other._cache = self._cache
         other._opened, other._kept = self._opened, self._kept
         other._views = (*self._views, view)
         if self._source.is_weighted:
@@ -585,9 +573,11 @@ def open(
     in_memory: bool | Literal["decoded"] = False,
     index: str | os.PathLike[str] | None = None,
     root: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | Cache | None = None,
     header: bool | Sequence[str] | None = None,
     separator: str | None = None,
     table: bool | None = None,
+    storage: Storage | None = None,
 ) -> Dataset:
     """Opens a data set as it lies; builds the index beside it where there is none yet.
 
@@ -597,9 +587,12 @@ def open(
     fields: what to make of each field; without it raw bytes, scalars and text as they lie.
     index: where ``headrace index SRC --to URL`` put the index.
     root: what the paths of a list are relative to; the list's own folder unless given.
+    storage: ``hr.storage(...)``: endpoint, region and credentials of data on http(s)://, s3://, gs:// and hf://.
     header, separator, table: how a CSV, TSV or JSON-lines file is read, where its bytes leave it open. ``header``: whether
         line 1 names the columns, or their names; ``separator``: one character; ``table=True``: rows hold values, and
         name no files.
+    cache: a folder on a near disk that keeps what was read, for all jobs of the machine: ``cache="/nvme/hr"``, or
+        ``hr.cache(path, bytes="200GB")``.
     in_memory: reads all files of the data set, as they lie, into memory, once for all processes of a node:
         a file in /dev/shm that the first of them writes and the last removes. At most half of the memory.
         Where /dev/shm has no room each process keeps its own copy, and says so. "decoded" holds the pixels of
@@ -607,4 +600,12 @@ def open(
     """
     if not isinstance(in_memory, bool) and in_memory != "decoded":
         raise UsageError(f"in_memory is True, False or 'decoded', not {in_memory!r}")
-    return Dataset(_reading(places_of(source), header, separator, table), fields, index=index, root=root, in_memory=in_memory)
+    return Dataset(
+        _reading(places_of(source), header, separator, table),
+        fields,
+        index=index,
+        root=root,
+        in_memory=in_memory,
+        storage=storage,
+        cache=cache_of(cache),
+    )

@@ -29,15 +29,16 @@ class MaskField(ImageField):
         return super()._step(name, **params)
 
 
-def mask(field: str, *, mode: str = "P") -> MaskField:
+def mask(field: str, *, mode: str = "P", default: Any = None, optional: bool = False) -> MaskField:
     """A mask: one u8 class number a pixel, u8[1,h,w]. Its steps take the nearest pixel.
 
     ``mode="P"``: the numbers as they are stored, which are a palette's indices where there is one
     (Pascal VOC, ADE20K); a picture of colours is refused. Other modes as for ``hr.image``.
+
+    ``default``: the class number of every pixel where a sample has no mask (255, which losses ignore), or a u8 array [h, w];
+    ``optional``: as for ``hr.scalar``.
     """
-    out = MaskField("image", field, mode=mode)
-    out.finish = "array"
-    return out
+    return MaskField("image", field, mode=mode)._as("array", False, default, optional)
 
 
 def boxes(
@@ -49,15 +50,19 @@ def boxes(
     normalized: bool = False,
     min_area: float = 1.0,
     min_visible: float = 0.0,
+    default: Any = None,
+    optional: bool = False,
 ) -> Field:
-    """Boxes in a JSON field, as f32[n, 4 + extra] in pixels of the result: x0, y0, x1, y1.
+    """Boxes in a JSON or array field, as f32[n, 4 + extra] in pixels of the result: x0, y0, x1, y1.
 
-    The JSON is a list of rows ``[a, b, c, d, extra...]``, or of objects whose member ``key`` holds
+    An array is [n, 4 + extra] (HDF5, Zarr, ``.npy``), or a list or lists of numbers (Parquet, Arrow). The JSON is a list of rows ``[a, b, c, d, extra...]``, or of objects whose member ``key`` holds
     the four numbers and whose members ``extra`` (``("category_id",)``) follow them. ``format``: what
     the four are, "xyxy", "xywh" (COCO) or "cxcywh"; ``normalized``: as shares of width and height.
 
     Within ``hr.joint`` boxes go where the picture goes; they are clipped to it, and those with less
     than ``min_area`` pixels, or less than the share ``min_visible`` of themselves, are left out.
+
+    ``default``: the rows of samples without the field, ``[]`` for none; ``optional``: as for ``hr.scalar``, with no row.
     """
     names = (extra,) if isinstance(extra, str) else tuple(extra)
     out = Field(
@@ -70,19 +75,25 @@ def boxes(
         min_area=float(min_area),
         min_visible=float(min_visible),
     )
-    out.finish = "array"
-    return out
+    return out._as("array", False, default, optional)
 
 
-def points(field: str, *, extra: str | tuple[str, ...] = (), key: str = "keypoints", normalized: bool = False) -> Field:
-    """Points in a JSON field, as f32[n, 2 + extra] in pixels of the result: x, y.
+def points(
+    field: str,
+    *,
+    extra: str | tuple[str, ...] = (),
+    key: str = "keypoints",
+    normalized: bool = False,
+    default: Any = None,
+    optional: bool = False,
+) -> Field:
+    """Points in a JSON or array field, as f32[n, 2 + extra] in pixels of the result: x, y.
 
-    Rows as for ``hr.boxes``, of two numbers. None is left out, wherever it goes.
+    Rows as for ``hr.boxes``, of two numbers; ``default`` and ``optional`` too. None is left out, wherever it goes.
     """
     names = (extra,) if isinstance(extra, str) else tuple(extra)
     out = Field("points", field, extra=_names(names), key=key, normalized=normalized)
-    out.finish = "array"
-    return out
+    return out._as("array", False, default, optional)
 
 
 def _names(names: tuple[str, ...]) -> str:

@@ -17,11 +17,18 @@ from typing import Any, Literal
 from . import _core, checks, habits, ranks
 from .batch import Batch, register_pytree
 from .blend import Blend
-from .dataset import ARRAY_FORMATS, Dataset, field_specs, finishes, open_data, parsed, places_of, with_columns
+from .caching import Cache, cache_of
+from .caching import tell as tell_of_cache
+from .dataset import Dataset, parsed
 from .errors import UsageError
 from .fields import Field
 from .messages import tell_once, warn
 from .mix import Mix, mix_options
+from .parts import costs_of, parts_of
+from .requests import delivered
+from .staging import staged
+from .staging import tell as tell_of_stage
+from .storage import Storage, using
 from .verdict import Verdict, verdict
 
 _FOREVER = 1 << 62
@@ -30,7 +37,7 @@ _FOREVER = 1 << 62
 class _Running:
     """What the views of one Loader share: the engine, and how its batches were consumed."""
 
-    def __init__(self, core: _core.Loader, costs: dict[str, Any]) -> None:
+    def __init__(self, core: _core.Loader, costs: dict[str, list[_core.MapCost]]) -> None:
         self.core: _core.Loader | None = core
         self.costs = costs  # of the fields' map functions
         self.batches = 0
@@ -103,15 +110,6 @@ def _most_replaced(value: Any) -> int | None:
     return checks.whole(value, "bad_samples")
 
 
-def _as_they_are(fields: Any, source: Dataset) -> bool:
-    """Whether the fields are those of the data set as it was opened, and say nothing new of what a sample is."""
-    names = {name for name, _ in source.schema}
-    return isinstance(fields, Mapping) and all(
-        isinstance(f, Field) and (f.what == "key" or f.field in names) and not getattr(f, "windows", None)
-        for f in fields.values()
-    )
-
-
 class Loader:
     """Batches of a data set, in an order that is a pure function of (data, seed, epoch).
 
@@ -120,8 +118,12 @@ class Loader:
     fields: what to make of each field; without it everything as it lies.
     shuffle: True (global up to 16 GiB, pool above), False, "global", "pool".
     tail: "drop", "pad" or "keep"; drop when shuffled and keep when not, unless given.
+    storage: ``hr.storage(...)``: endpoint, region and credentials of data on http(s)://, s3://, gs:// and hf://.
     threads: compute threads; "auto" uses the CPUs this rank may use.
     memory_budget: bytes, or "2GiB"; a quarter of this rank's memory and at most 8 GiB unless given.
+    cache: a folder on a near disk that keeps what was read: ``"/nvme/hr"``, or ``hr.cache(path, bytes="200GB")``.
+    stage: a folder on a near disk or in /dev/shm: all files are copied there in the background, once for the machine, and
+        read from there as they come; the last job that uses the copy removes it.
     output: "torch", "numpy" or "jax", without a copy.
     bad_samples: "raise", "replace", or how many may be replaced in an epoch.
     mix: ``hr.mixup(...)``, ``hr.cutmix(...)``, or a list of which one is drawn for each batch.
@@ -143,6 +145,9 @@ class Loader:
         global_batch_size: int | None = None,
         index: str | os.PathLike[str] | None = None,
         root: str | os.PathLike[str] | None = None,
+        storage: Storage | None = None,
+        cache: str | os.PathLike[str] | Cache | None = None,
+        stage: str | os.PathLike[str] | None = None,
         threads: int | Literal["auto"] = "auto",
         memory_budget: int | str | None = None,
         device: str = "cpu",
@@ -167,10 +172,18 @@ class Loader:
             tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", logging.INFO)
         most_replaced = _most_replaced(bad_samples)
         self._replaces = most_replaced is not None
-        sources, weights, draws, fields = self._sources(source, fields, index, root)
-        self._names = [name for name, _ in sources]
-        specs = field_specs(fields, sources[0][1])
-        finish = finishes(fields, sources[0][1], specs)
+        if isinstance(source, (Blend, Dataset)) and (index is not None or root is not None):
+            raise UsageError("index and root belong to hr.open(url, index=..., root=...) when a data set or a blend is given")
+        if isinstance(source, (Blend, Dataset)) and cache is not None:
+            raise UsageError("cache belongs to hr.open(url, cache=...) when a data set or a blend is given")
+        with using(storage, source, index):
+            parts = parts_of(source, fields, index, root, cache_of(cache))
+        if stage is not None:
+            parts = [part._replace(source=staged(part.source, stage)) for part in parts]
+        self._staged = [part.source for part in parts if part.source.stage_counts() is not None]
+        self._names = [part.name for part in parts]
+        self._cached = [part.source for part in parts if part.source.cache_counts() is not None]
+        finish = delivered(parts[0].asked, parts[0].source)
         self._json = [name for name, how in finish if how == "json"]
         plan = _core.PlanOptions(
             seed=checks.whole(seed, "seed", 0, (1 << 64) - 1),
@@ -181,8 +194,8 @@ class Loader:
             rank=self.ranks.rank,
             world=self.ranks.world,
             tail=_TAILS[tail],
-            weights=weights,
-            epoch_draws=draws,
+            weights=source.weights() if isinstance(source, Blend) else [],
+            epoch_draws=source.epoch_samples if isinstance(source, Blend) else 0,
         )
         options = _core.LoaderOptions(
             plan=plan,
@@ -191,11 +204,11 @@ class Loader:
             # A scheduler that bound the ranks to their cores has divided them already.
             local_ranks=self.ranks.local if _core.affinity_cpus() == _core.machine_cpus() else 1,
             most_replaced=most_replaced,
-            mix=None if mix is None else mix_options(mix, fields),
+            mix=None if mix is None else mix_options(mix, parts[0].fields),
             read_runs=_read_runs,
         )
-        core = _core.Loader.make(sources, specs, options)
-        self._running = _Running(core, {s["output"]: s["map"]["cost"] for s in specs if "map" in s})
+        core = _core.Loader.make([(part.name, part.source, [a.request for a in part.asked]) for part in parts], options)
+        self._running = _Running(core, costs_of(parts))
         core.deliver_as([(name, "text" if how == "json" else how) for name, how in finish], output)
         for note in core.notes():
             tell_once(note)
@@ -235,28 +248,6 @@ class Loader:
         if size % self.ranks.world != 0:
             raise UsageError(f"global_batch_size={size} does not divide by {self.ranks.world} ranks")
         return size
-
-    @staticmethod
-    def _sources(
-        source: Any, fields: Mapping[str, Field] | None, index: Any, root: Any
-    ) -> tuple[list[tuple[str, _core.Source]], list[float], int, Mapping[str, Field] | None]:
-        if isinstance(source, (Blend, Dataset)) and (index is not None or root is not None):
-            raise UsageError("index and root belong to hr.open(url, index=..., root=...) when a data set or a blend is given")
-        if isinstance(source, Blend):
-            parts = [(name, *with_columns(part, fields)) for name, part in source.sources()]
-            return [p[:2] for p in parts], source.weights(), source.epoch_samples, parts[0][2]
-        if isinstance(source, Dataset):
-            if fields is None or source.format not in ARRAY_FORMATS or _as_they_are(fields, source):
-                if fields is None:
-                    return [("", source._source)], [], 0, source._fields
-                stacked, fields = with_columns(source._source, fields)
-                return [("", stacked)], [], 0, fields
-            if source._views:
-                raise UsageError("fields say what a sample of arrays is: give them to hr.open(), before the view is made")
-            opened, fields = open_data(source._urls, fields)
-        else:
-            opened, fields = open_data(places_of(source), fields, index, root)
-        return [("", opened)], [], 0, fields
 
     @property
     def _inner(self) -> _core.Loader:
@@ -301,6 +292,7 @@ class Loader:
     def _epoch(self, n: int, until: int | None) -> Epoch:
         core = self._inner
         ranks.check_still(self.ranks)
+        self._tell()
         return Epoch(self, *core.begin(checks.whole(n, "an epoch", 0, _FOREVER - 1), until))
 
     def _take(self) -> Batch | None:
@@ -406,18 +398,36 @@ class Loader:
 
         ``"reads"``: latency (median and p99, from request to completion), how many are under way now and were at
         most, and how many bytes ahead are worth reading. ``"damaged"``: pictures that were damaged and taken all the
-        same, because of ``strict=False``.
+        same, because of ``strict=False``. ``"cache"``: hits, misses and bytes of ``cache=``; ``"stage"``: how much
+        of the copy of ``stage=`` is there.
         """
         core, run = self._inner, self._running
         out: dict[str, Any] = core.stats()
         out["consumer"] = {"batches": run.batches, "wait_s": run.wait_s, "step_s": run.step_s}
         out["map"] = {
-            name: {"calls": c.calls, "busy_s": c.busy_ns * 1e-9, "wait_gil_s": c.gil_ns * 1e-9} for name, c in run.costs.items()
+            name: {
+                "calls": sum(c.calls for c in costs),
+                "busy_s": sum(c.busy_ns for c in costs) * 1e-9,
+                "wait_gil_s": sum(c.gil_ns for c in costs) * 1e-9,
+            }
+            for name, costs in run.costs.items()
         }
         if self._batch_maps:
             out["map"]["(batch)"] = {"calls": run.batches, "busy_s": run.map_s, "wait_gil_s": 0.0}
         out["bad_samples"] = core.quarantine()
+        if self._staged:
+            staged_counts = [s.stage_counts() or {} for s in self._staged]
+            out["stage"] = {name: sum(c[name] for c in staged_counts) for name in staged_counts[0]}
+        if self._cached:
+            counts = [s.cache_counts() or {} for s in self._cached]
+            out["cache"] = {name: sum(c[name] for c in counts) for name in counts[0]}
         return out
+
+    def _tell(self) -> None:
+        for source in self._cached:
+            tell_of_cache(source)
+        for source in self._staged:
+            tell_of_stage(source)
 
     @property
     def quarantine(self) -> list[dict[str, Any]]:

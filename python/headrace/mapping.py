@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from .dtypes import NAMES
 from .errors import DataError, UsageError, remember
 from .fields import Field
-
-_DTYPES = {
-    "uint8": "u8", "int8": "i8", "uint16": "u16", "int16": "i16", "uint32": "u32", "int32": "i32",
-    "uint64": "u64", "int64": "i64", "float16": "f16", "float32": "f32", "float64": "f64",
-}  # fmt: skip
+from .requests import request_of
 
 
 class _Chain:
@@ -47,6 +44,8 @@ def _first_good(dataset: _core.Dataset, how: str, size: int) -> tuple[Any, int]:
             if n == last:
                 raise
             continue
+        if value is None:  # optional, and this sample lacks it
+            continue
         if not isinstance(value, list):
             return value, n
         if value:
@@ -65,10 +64,11 @@ def _as_array(name: str, result: Any) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source) -> dict[str, Any]:
-    plain = {k: v for k, v in spec.items() if k not in ("map", "joint", "leads")}
-    plain["packing"] = None  # of what the function gives
+def map_function(name: str, field: Field, source: _core.Source) -> _core.MapFunction:
+    """The functions of a field, and what they give for the first sample that has a value."""
     how = {"text": "text", "json": "text", "key": "text", "bytes": "bytes"}.get(field.what, "array")
+    # Packing and groups are of what the function gives.
+    plain = request_of(name, field, packing=None, pad=None, joint="", leads=False)
     first, n = _first_good(_core.Dataset.make(source, [plain]), how, source.size)
     chain = _Chain(field.functions, field.finish == "json")
     try:
@@ -77,23 +77,21 @@ def map_spec(name: str, field: Field, spec: dict[str, Any], source: _core.Source
         raise
     except Exception as e:
         raise UsageError(f"field '{name}': the function given to map() failed on sample {n}: {e!r}") from e
-    out: dict[str, Any] = {"fn": chain, "cost": _core.MapCost(), "numpy": "uint8", "dtype": "u8", "shape": ()}
-    if isinstance(result, str):
-        return {**out, "result": "text"}
-    if isinstance(result, bytes):
-        return {**out, "result": "bytes"}
+    if isinstance(result, (str, bytes)):
+        kind = "text" if isinstance(result, str) else "bytes"
+        return _core.MapFunction(function=chain, result=kind, dtype="u8", numpy="uint8", shape=[])
     array = _as_array(name, result)
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)
-    if array.dtype.name not in _DTYPES:
+    if array.dtype.name not in NAMES:
         raise UsageError(
             f"field '{name}': map() gave {type(result).__name__} ({array.dtype}); numbers, arrays, str or bytes are understood"
         )
     varies = field.packing is not None and not (field.many and field.packing == "ragged")
-    return {
-        **out,
-        "result": "array",
-        "numpy": array.dtype.name,
-        "dtype": _DTYPES[array.dtype.name],
-        "shape": tuple(None for _ in array.shape) if varies else array.shape,
-    }
+    return _core.MapFunction(
+        function=chain,
+        result="array",
+        dtype=NAMES[array.dtype.name],
+        numpy=array.dtype.name,
+        shape=[None for _ in array.shape] if varies else list(array.shape),
+    )

@@ -10,9 +10,10 @@ import numpy as np
 
 from . import _core
 from .checks import whole
-from .dataset import Dataset, field_specs, open_data, places_of, with_columns
+from .dataset import Dataset, open_data, places_of, with_columns
 from .errors import Unsupported, UsageError
 from .fields import Field, ImageField, Stats, image
+from .requests import ask
 
 _PICTURES = ("jpeg", "png", "webp")
 #: Steps that come after the pixels are made: statistics are what they are for.
@@ -36,7 +37,7 @@ def picture_stats(
     for i, (name, field) in enumerate(wanted.items()):
         given = {name: _pixels(name, field)}
         data, given = with_columns(dataset._source, given) if dataset is not None else open_data(urls, given)  # type: ignore[assignment]
-        core = _core.Dataset.make(data, field_specs(given, data))
+        core = _core.Dataset.make(data, [a.request for a in ask(given, data)])
 
         def tell(done: int, total: int, i: int = i) -> None:
             if progress is not None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from . import _core
 from .checks import path, whole
+from .dtypes import dtype_name
 from .errors import UsageError
-from .fields import ArrayField, Field, _flag
+from .fields import ArrayField, Field
 
 #: What a window has besides its tokens, where the data say where documents begin.
 _OF_WINDOWS = ("tokens", "positions", "loss_mask", "cu_seqlens")
@@ -34,11 +35,13 @@ class TokensField(ArrayField):
 def tokens(
     field: str | None = None,
     seq_len: int | None = None,
-    dtype: str | None = None,
-    stored: str | None = None,
+    dtype: Any = None,
+    stored: Any = None,
     *,
     shape: int | Sequence[int] | None = None,
     many: bool = False,
+    default: Any = None,
+    optional: bool = False,
 ) -> TokensField:
     """Tokens: an array with one axis.
 
@@ -53,7 +56,7 @@ def tokens(
 
     Without ``seq_len``, values as they lie, of any length: a list in a batch; ``.padded()`` gives (values, lengths),
     ``.ragged()`` (values, offsets, lengths). Of one length (of the data, or by ``shape=2048``) they are dense.
-    ``dtype`` and ``shape`` as for ``hr.array``.
+    ``dtype``, ``shape``, ``default`` and ``optional`` as for ``hr.array``.
     """
     if seq_len is None:
         if field is None:
@@ -61,19 +64,15 @@ def tokens(
         if stored is not None:
             raise UsageError("stored= goes with seq_len=: whole values say themselves what they hold")
         options = {k: v for k, v in (("dtype", dtype), ("shape", shape)) if v is not None}
-        out = TokensField("tokens", field, **options)
-        out.many = _flag(many)
-    else:
-        if field not in (None, "tokens"):
-            raise UsageError(f"windows are over the field 'tokens' of a file, not {field!r}: leave the name out")
-        if shape is not None or many:
-            raise UsageError("shape= and many= are for whole values; windows have the shape [seq_len + 1]")
-        out = TokensField("tokens", "tokens")
-        out.seq_len = whole(seq_len, "seq_len", 1, _LONGEST)
-        out.stored = stored
-        out = out._step("cast", dtype="i64" if dtype is None else dtype)
-    out.finish = "array"
-    return out
+        return TokensField("tokens", field, **options)._as("array", many, default, optional)
+    if field not in (None, "tokens"):
+        raise UsageError(f"windows are over the field 'tokens' of a file, not {field!r}: leave the name out")
+    if shape is not None or many or default is not None or optional:
+        raise UsageError("shape=, many=, default= and optional= are for whole values; every window is there, of [seq_len + 1]")
+    out = TokensField("tokens", "tokens")._as("array", False, None, False)
+    out.seq_len = whole(seq_len, "seq_len", 1, _LONGEST)
+    out.stored = None if stored is None else dtype_name(stored, "stored")
+    return out._step("cast", dtype="i64" if dtype is None else dtype)
 
 
 def wants_windows(fields: Mapping[str, Field] | None) -> bool:

@@ -13,6 +13,7 @@ from .checks import path
 from .dataset import urls_of
 from .errors import UsageError
 from .packing import Progress, prepare
+from .storage import Storage, using
 
 
 def formats() -> list[dict[str, Any]]:
@@ -27,9 +28,35 @@ def image_size(data: bytes) -> tuple[int, int]:
     return _core.image_size(bytes(data))
 
 
-def build_index(source: Any, to: str, *, root: str | None = None, progress: Progress | None = None) -> None:
+def build_index(
+    source: Any, to: str, *, root: str | None = None, storage: Storage | None = None, progress: Progress | None = None
+) -> None:
     """Builds the index of ``source`` ahead of time into the folder ``to``."""
-    _core.build_index(urls_of(source), path(to, "to"), path(root, "root"), progress)
+    from .arrays.files import are_arrays
+
+    urls = urls_of(source)
+    with using(storage, urls):
+        if are_arrays(urls):
+            from .arrays.cube import Cube
+
+            cube = Cube(urls)
+            cube.learn_all()
+            cube.keep(path(to, "to"))
+            if progress is not None:
+                progress(len(cube.files), len(cube.files), _samples(cube))
+            return
+        _core.build_index(urls, path(to, "to"), path(root, "root"), progress)
+
+
+def _samples(cube: Any) -> int:
+    """Along the first axis of the array of most axes, where there is one."""
+    from .errors import Error
+
+    try:
+        lead = cube.lead()
+    except Error:
+        return 0
+    return sum(int(arrays[lead.name].shape[0]) for arrays in cube.files if lead.name in arrays)
 
 
 def pack(
@@ -125,7 +152,10 @@ def doctor() -> list[tuple[str, bool, str]]:
         )
     for name, package, purpose, there in _core.libraries():
         out.append((name, there, purpose if there else f"{purpose}: missing; apt-get install {package} and build again"))
+    schemes = [f"{scheme}://" for store in _core.stores() for scheme in store["schemes"]]
+    out.append(("stores", True, f"data are read from plain paths and {', '.join(schemes)}"))
     for name, purpose in (
+        ("botocore", "credentials of s3:// by roles, SSO and web identity"),
         ("numpy", "arrays"),
         ("torch", 'output="torch"'),
         ("jax", 'output="jax"'),

@@ -17,6 +17,7 @@ import headrace as hr
 
 from . import _core, terminal
 from .inspection import picture_fields
+from .tokenizing.tokenize import check_files
 
 _CHUNK = 32  # samples a thread takes at a time
 _WIDTHS = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
@@ -188,10 +189,12 @@ def check_array(about: dict[str, Any], value: Any) -> None:
 
 
 def check_packs(url: list[str], threads: int, progress: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:
-    """Compares the files of what `headrace pack` wrote with its manifest, where a url is such a folder."""
+    """Compares the files of what `headrace pack` or `tokenize` wrote with the manifest, where a url is such a folder."""
     found = []
     for place in url:
         checked: Any = _core.check_pack(place, threads, progress) if os.path.exists(place) else None
+        if checked is None:
+            checked = check_files(place)
         if checked is not None:
             found.append({**checked, "alone": False})
     for check in found:

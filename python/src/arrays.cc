@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "python_buffer.h"
+
 namespace nb = nanobind;
 
 namespace headrace::py {
@@ -79,7 +81,7 @@ nb::object numpy_array(const SharedBuffer& buffer, DType dtype, const std::vecto
   static auto* names = new NumpyNames;  // never freed: the interpreter may go first
   nb::object extents = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
   for (size_t i = 0; i < shape.size(); ++i)
-    PyTuple_SET_ITEM(extents.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
+    PyTuple_SetItem(extents.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
   // An empty array needs no memory; NumPy refuses an empty buffer only without a shape.
   return names->ndarray(extents, names->dtype(dtype), Memory{buffer});
 }
@@ -107,6 +109,17 @@ nb::object to_array(const SharedBuffer& buffer, DType dtype, const std::vector<i
   if (framework == "torch") return torch_tensor(buffer, dtype, shape);
   if (framework == "jax") return jax_array(buffer, dtype, shape);
   return numpy_array(buffer, dtype, shape);
+}
+
+nb::object bool_array(const SharedBuffer& buffer, const std::vector<int64_t>& shape,
+                      std::string_view framework) {
+  nb::object array = to_array(buffer, DType::kU8, shape, framework);
+  if (framework != "jax") {
+    static auto* numpy = new nb::object(nb::module_::import_("numpy").attr("bool_"));
+    if (framework == "numpy") return array.attr("view")(*numpy);
+    return array.attr("view")(nb::module_::import_("torch").attr("bool"));
+  }
+  return array.attr("astype")("bool");
 }
 
 nb::object int64_array(const std::vector<int64_t>& values, const std::vector<int64_t>& shape,

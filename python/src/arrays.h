@@ -16,6 +16,9 @@ namespace headrace::py {
 // An array over the buffer's memory, which it keeps alive.  framework: "numpy", "torch", "jax".
 nanobind::object to_array(const SharedBuffer& buffer, DType dtype,
                           const std::vector<int64_t>& shape, std::string_view framework);
+// Of bytes that are 0 or 1.
+nanobind::object bool_array(const SharedBuffer& buffer, const std::vector<int64_t>& shape,
+                            std::string_view framework);
 nanobind::object int64_array(const std::vector<int64_t>& values, const std::vector<int64_t>& shape,
                              std::string_view framework);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -13,6 +14,7 @@
 
 #include "arrays.h"
 #include "base/machine.h"
+#include "bind_cache.h"
 #include "bind_scans.h"
 #include "convert.h"
 #include "errors.h"
@@ -43,12 +45,15 @@ OpenOptions open_options(const std::string& index, const std::string& root, Prog
 }
 
 SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& index,
-                       const std::string& root, nb::object function) {
+                       const std::string& root, nb::object function,
+                       const std::optional<CacheOptions>& cache) {
   Progress progress(std::move(function));
   Result<Opened> opened = internal("not opened");
   {
     nb::gil_scoped_release release;
-    opened = open_source(urls, open_options(index, root, progress));
+    OpenOptions options = open_options(index, root, progress);
+    if (cache) options.cache = *cache;
+    opened = open_source(urls, options);
   }
   progress.finish();
   Opened o = unwrap(std::move(opened));
@@ -56,6 +61,7 @@ SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& 
   const ShardTable& table = o.source->shards();
   for (size_t i = 0; i < table.size(); ++i)
     out.shards.push_back({std::string(table.name(i)), table.bytes(i), table.samples(i)});
+  out.cache = std::move(o.cache);
   return out;
 }
 
@@ -177,6 +183,9 @@ nb::list sample_at(const Dataset& dataset, uint64_t i, const std::vector<std::st
   const std::vector<SampleValue> list = unwrap(std::move(values));
   nb::list out;
   for (size_t c = 0; c < list.size(); ++c) out.append(value_of(list[c], how[c]));
+  // OUTPUT_valid, as in a batch.
+  for (size_t c = 0; c < list.size(); ++c)
+    if (dataset.requests()[c].optional) out.append(nb::bool_(!list[c].missing));
   return out;
 }
 
@@ -243,17 +252,19 @@ void bind_dataset(nb::module_& m) {
         return view_of(s, make_slice(s.source, b, e, step));
       });
   bind_scans(source);
+  bind_cached(source);
+  bind_staged(source);
 
   m.def("open_source", &open_urls, nb::arg("urls"), nb::arg("index") = "", nb::arg("root") = "",
-        nb::arg("progress") = nb::none());
+        nb::arg("progress") = nb::none(), nb::arg("cache") = nb::none());
   m.def("hold", &hold, nb::arg("source"), nb::arg("folder") = "/dev/shm");
   m.def("build_index", &index_urls, nb::arg("urls"), nb::arg("to"), nb::arg("root") = "",
         nb::arg("progress") = nb::none());
 
   nb::class_<Dataset>(m, "Dataset")
       .def_static("make",
-                  [](const SourceHandle& s, nb::handle fields) {
-                    return unwrap(Dataset::make(s.source, field_requests(fields)));
+                  [](const SourceHandle& s, std::vector<FieldRequest> fields) {
+                    return unwrap(Dataset::make(s.source, std::move(fields)));
                   })
       .def("at", &sample_at)
       .def("picture_levels", &levels_of, nb::arg("samples"), nb::arg("threads") = 0,

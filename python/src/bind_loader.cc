@@ -34,7 +34,7 @@ struct RawBatch {
 struct PyLoader {
   struct Output {
     nb::object name;
-    std::string as;  // "array", "text", "bytes"
+    std::string as;  // "array", "text", "bytes", "mask"
   };
   std::unique_ptr<Loader> loader;
   Epochs epochs;
@@ -95,7 +95,9 @@ struct PyLoader {
 nb::list items_of(Column& column, std::string_view as, size_t begin, size_t end) {
   nb::list out;
   for (size_t i = begin; i < end; ++i) {
-    if (as == "text")
+    if (!column.items[i])
+      out.append(nb::none());  // the sample has none
+    else if (as == "text")
       out.append(to_str(column.items[i]->bytes()));
     else if (as == "bytes")
       out.append(stored_bytes(std::move(column.items[i])));
@@ -128,6 +130,7 @@ nb::object lengths_of(const Column& column, std::string_view framework) {
 nb::object to_python(Column& column, std::string_view as, std::string_view framework) {
   switch (column.packing) {
     case Packing::kDense:
+      if (as == "mask") return bool_array(column.values, column.shape, framework);
       return to_array(column.values, column.dtype, column.shape, framework);
     case Packing::kPadded:
       return nb::make_tuple(to_array(column.values, column.dtype, column.shape, framework),
@@ -251,12 +254,12 @@ nb::list quarantine(const Loader& loader) {
 }
 
 std::unique_ptr<PyLoader> make_loader(
-    const std::vector<std::pair<std::string, SourceHandle*>>& sources, nb::handle fields,
+    const std::vector<std::tuple<std::string, SourceHandle*, std::vector<FieldRequest>>>& sources,
     const LoaderOptions& options) {
   std::vector<LoaderSource> list;
-  for (const auto& [name, handle] : sources) list.push_back({name, handle->source, handle->weights});
-  return std::make_unique<PyLoader>(
-      unwrap(Loader::make(std::move(list), field_requests(fields), options)));
+  for (const auto& [name, handle, fields] : sources)
+    list.push_back({name, handle->source, fields, handle->weights});
+  return std::make_unique<PyLoader>(unwrap(Loader::make(std::move(list), options)));
 }
 
 }  // namespace
@@ -287,7 +290,7 @@ void bind_loader(nb::module_& m) {
           "The loader's state after this batch, as JSON.");
 
   nb::class_<PyLoader>(m, "Loader")
-      .def_static("make", &make_loader, nb::arg("sources"), nb::arg("fields"), nb::arg("options"))
+      .def_static("make", &make_loader, nb::arg("sources"), nb::arg("options"))
       .def_prop_ro("epoch_length", [](const PyLoader& l) { return l.loader->epoch_length(); })
       .def_prop_ro("steps_in_epoch", [](const PyLoader& l) { return l.loader->steps_in_epoch(); })
       .def("next_epoch", [](const PyLoader& l) { return l.epochs.next(); })
@@ -314,6 +317,8 @@ void bind_loader(nb::module_& m) {
               const std::string& framework) {
              l.outputs.clear();
              for (const auto& [name, as] : outputs) l.outputs.push_back({name, as});
+             for (const ColumnWork& c : l.loader->columns())
+               if (c.presence_of) l.outputs.push_back({to_str(c.spec.name), "mask"});
              l.framework = framework;
            })
       .def(

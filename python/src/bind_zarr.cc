@@ -6,22 +6,20 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "array/zarr_documents.h"
 #include "array/zarr_listing.h"
 #include "array/zarr_shards.h"
-#include "base/machine.h"
 #include "base/parallel.h"
 #include "convert.h"
 #include "errors.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
+#include "tree_object.h"
 
 namespace nb = nanobind;
 
 namespace headrace::py {
 namespace {
-
-// A stat on a far file system is a wait: so many at a time, whatever the number of processors.
-constexpr unsigned kWaiting = 32;
 
 using Found = std::vector<uint64_t>;
 
@@ -36,20 +34,20 @@ struct Chunks {
   std::vector<ZarrFile> found;
   std::vector<std::string> files;
   std::vector<ChunkPlace> places;
+  std::vector<FileInfo> looked_at;  // folders, as they were before they were listed
 };
 
 Result<Chunks> find_chunks(const std::string& folder, const ZarrKeys& keys, const ShardForm* form) {
   HEADRACE_ASSIGN(const OpenedUrl at, open_store(folder));
   const std::shared_ptr<const Store>& store = at.store;
-  const auto cpus = static_cast<unsigned>(usable_cpus());
-  const unsigned threads = store->cost(at.path).is_near() ? cpus : std::max(cpus, kWaiting);
+  const unsigned threads = waiting_threads(*store, at.path);
   const RunJobs run = [threads](size_t count, const std::function<Status(size_t)>& job) {
     return parallel_for(count, threads, job);
   };
   Chunks out;
-  HEADRACE_ASSIGN(out.found, list_zarr_chunks(folder, keys, run));
+  HEADRACE_ASSIGN(out.found, list_zarr_chunks(*store, at.path, keys, run, &out.looked_at));
   for (const ZarrFile& file : out.found)
-    out.files.push_back(join_path(folder, zarr_key(keys, file.chunk)));
+    out.files.push_back(join_path(at.path, zarr_key(keys, file.chunk)));
   if (form != nullptr) {
     HEADRACE_ASSIGN(out.places, read_shard_indexes(*form, out.found, out.files, *store, run));
     return out;
@@ -60,14 +58,14 @@ Result<Chunks> find_chunks(const std::string& folder, const ZarrKeys& keys, cons
   return out;
 }
 
-// (places of all chunks, the files that there are, the bytes of each).  `shards`: (chunks of a
-// shard along each axis, the grid of chunks, whether the index comes first, whether it has a
-// checksum).
-nb::tuple zarr_chunks(nb::bytes folder, Extents grid, std::string lead,
+// (places of all chunks, the files that there are, the bytes of each, folders looked at). `shards`:
+// (chunks of a shard along each axis, the grid of chunks, whether the index comes first, whether it
+// has a checksum).
+nb::tuple zarr_chunks(nb::handle folder, Extents grid, std::string lead,
                       const std::string& separator, nb::handle shards) {
   if (separator != "/" && separator != ".")
     check(corrupt("chunk keys are joined by '/' or '.', not by '" + separator + "'"));
-  const std::string path(folder.c_str(), folder.size());
+  const std::string path = to_tree(folder).text();
   const ZarrKeys keys{std::move(grid), std::move(lead), separator[0]};
   ShardForm form{.shards = keys.grid};
   if (!shards.is_none()) {
@@ -93,8 +91,12 @@ nb::tuple zarr_chunks(nb::bytes folder, Extents grid, std::string lead,
   for (const ChunkPlace& place : chunks.places)
     rows.insert(rows.end(), {place.file, place.skipped, place.offset, place.stored});
   const size_t count = bytes.size();
+  nb::list looked_at;
+  for (const FileInfo& info : chunks.looked_at)
+    looked_at.append(nb::make_tuple(to_str(info.path), info.is_folder ? info.bytes : 0,
+                                    info.modified_ns, info.is_folder));
   return nb::make_tuple(as_numpy(std::move(rows), {chunks.places.size(), 4}), files,
-                        as_numpy(std::move(bytes), {count}));
+                        as_numpy(std::move(bytes), {count}), looked_at);
 }
 
 }  // namespace

@@ -2,10 +2,9 @@
 #include "map.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-
-#include <atomic>
 
 #include "arrays.h"
 #include "base/buffer.h"
@@ -18,11 +17,6 @@ namespace nb = nanobind;
 
 namespace headrace::py {
 namespace {
-
-// Counted over all threads; read by loader.stats().
-struct MapCost {
-  std::atomic<uint64_t> calls{0}, busy_ns{0}, gil_ns{0};
-};
 
 // Keeps one value for the function that follows.
 class OwnSlot final : public Slot {
@@ -49,15 +43,15 @@ std::string python_error(nb::python_error& e) {
 
 class MapDecoder final : public Decoder {
  public:
-  MapDecoder(DecoderPointer inner, std::string what, nb::dict map, TensorSpec output)
+  MapDecoder(DecoderPointer inner, std::string what, const MapFunction& map)
       : inner_(std::move(inner)),
         what_(std::move(what)),
-        result_(nb::cast<std::string>(map["result"])),
-        numpy_name_(nb::cast<std::string>(map["numpy"])),
-        fn_(std::make_unique<HeldObject>(map["fn"])),
-        cost_(nb::cast<MapCost&>(map["cost"])),
-        keep_cost_(std::make_unique<HeldObject>(map["cost"])),
-        output_(std::move(output)) {}
+        result_(map.result),
+        numpy_name_(map.numpy),
+        fn_(std::make_unique<HeldObject>(map.function)),
+        cost_(nb::cast<MapCost&>(map.cost)),
+        keep_cost_(std::make_unique<HeldObject>(map.cost)),
+        output_(map.output) {}
 
   const TensorSpec& output() const override { return output_; }
   uint64_t damaged() const override { return inner_->damaged(); }
@@ -113,7 +107,7 @@ class MapDecoder final : public Decoder {
     std::vector<int64_t> shape;
     for (nb::handle n : given.attr("shape")) shape.push_back(nb::cast<int64_t>(n));
     const nb::object raw = given.attr("astype")(numpy_name_.c_str()).attr("tobytes")();
-    return copy(as_bytes(std::string_view(PyBytes_AS_STRING(raw.ptr()), nb::len(raw))), shape, out);
+    return copy(as_bytes(std::string_view(PyBytes_AsString(raw.ptr()), nb::len(raw))), shape, out);
   }
 
   static Status copy(Bytes from, const std::vector<int64_t>& shape, Slot& out) {
@@ -133,26 +127,24 @@ class MapDecoder final : public Decoder {
   const TensorSpec output_;
 };
 
-TensorSpec output_of(const nb::dict& map) {
-  TensorSpec spec;
-  if (nb::cast<std::string>(map["result"]) != "array") return {DType::kU8, {kVaries}};
-  spec.dtype = parse_dtype(nb::cast<std::string>(map["dtype"]));
-  for (nb::handle n : map["shape"])
-    spec.shape.push_back(n.is_none() ? kVaries : nb::cast<int64_t>(n));
+TensorSpec output_of(const std::string& result, const std::string& dtype,
+                     const std::vector<std::optional<int64_t>>& shape) {
+  if (result != "array") return {DType::kU8, {kVaries}};
+  TensorSpec spec{parse_dtype(dtype), {}};
+  for (const std::optional<int64_t>& n : shape) spec.shape.push_back(n.value_or(kVaries));
   return spec;
 }
 
 }  // namespace
 
-std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string&,
-                                                               const std::string& what,
-                                                               nb::handle map) {
+std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string& what,
+                                                               const MapFunction& map) {
   // Called while the GIL is held: the loader is made from Python.
-  auto held = std::make_shared<HeldObject>(nb::borrow(map));
+  auto held = std::make_shared<HeldObject>(nb::cast(map));
   return [held, what](DecoderPointer inner) -> Result<DecoderPointer> {
     nb::gil_scoped_acquire gil;
-    const auto d = nb::cast<nb::dict>(held->get());
-    return DecoderPointer(std::make_shared<MapDecoder>(std::move(inner), what, d, output_of(d)));
+    const auto& map_function = nb::cast<const MapFunction&>(held->get());
+    return DecoderPointer(std::make_shared<MapDecoder>(std::move(inner), what, map_function));
   };
 }
 
@@ -162,6 +154,22 @@ void bind_map(nb::module_& m) {
       .def_prop_ro("calls", [](const MapCost& c) { return c.calls.load(); })
       .def_prop_ro("busy_ns", [](const MapCost& c) { return c.busy_ns.load(); })
       .def_prop_ro("gil_ns", [](const MapCost& c) { return c.gil_ns.load(); });
+  nb::class_<MapFunction>(m, "MapFunction")
+      .def(
+          "__init__",
+          [](MapFunction* self, nb::callable function, const std::string& result,
+             const std::string& dtype, const std::string& numpy,
+             const std::vector<std::optional<int64_t>>& shape) {
+            new (self)
+                MapFunction{std::move(function), result, numpy, output_of(result, dtype, shape),
+                            nb::cast(new MapCost(), nb::rv_policy::take_ownership)};
+          },
+          nb::kw_only(), nb::arg("function"), nb::arg("result"), nb::arg("dtype"), nb::arg("numpy"),
+          nb::arg("shape"),
+          "result: \"array\", \"text\" or \"bytes\"; dtype and numpy: our name and NumPy's; "
+          "shape: None where it varies")
+      .def_ro("result", &MapFunction::result)
+      .def_prop_ro("cost", [](const MapFunction& f) { return nb::cast<MapCost*>(f.cost); });
 }
 
 }  // namespace headrace::py

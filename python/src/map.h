@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -13,10 +14,23 @@
 
 namespace headrace::py {
 
-// map: {fn, result: "array" | "text" | "bytes", dtype, shape (None: varies), cost: MapCost}
-std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string& output,
-                                                               const std::string& what,
-                                                               nanobind::handle map);
+// Counted over all threads; read by loader.stats().
+struct MapCost {
+  std::atomic<uint64_t> calls{0}, busy_ns{0}, gil_ns{0};
+};
+
+// A function, and what it gave for the first sample.
+struct MapFunction {
+  nanobind::object function;
+  std::string result;  // "array", "text" or "bytes"
+  std::string numpy;   // of an array: the name of NumPy's type
+  TensorSpec output;
+  nanobind::object cost;  // a MapCost
+};
+
+// `what`: of the field whose value the function gets.
+std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const std::string& what,
+                                                               const MapFunction& map);
 
 void bind_map(nanobind::module_& m);
 

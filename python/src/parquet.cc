@@ -13,6 +13,7 @@
 
 #include "format/parquet/library.h"
 #include "held_object.h"
+#include "python_buffer.h"
 #include "storage/store.h"
 #include "stored_bytes.h"
 

@@ -56,12 +56,14 @@ Array to_array(const headrace::SharedBuffer& buffer, headrace::DType dtype,
           buffer->size(), buffer};
 }
 
-std::vector<headrace::LoaderSource> sources_of(const Blend& blend, headrace::PlanOptions& plan) {
+std::vector<headrace::LoaderSource> sources_of(const Blend& blend, const Fields& fields,
+                                               headrace::PlanOptions& plan) {
   if (blend.parts.empty()) raise(headrace::invalid("the blend has no part"));
   std::vector<headrace::LoaderSource> out;
   for (const BlendPart& part : blend.parts) {
     if (part.name.empty()) raise(headrace::invalid("a part of a blend needs a name"));
-    out.push_back({part.name, part.data.inside().source});
+    out.push_back({part.name, part.data.inside().source,
+                   requests_of(part.fields.empty() ? fields : part.fields)});
     plan.weights.push_back(part.weight);
   }
   plan.epoch_draws = blend.epoch_samples;

@@ -38,7 +38,8 @@ Array to_array(const headrace::SharedBuffer& buffer, headrace::DType dtype,
 std::vector<headrace::FieldRequest> requests_of(const Fields& fields);
 headrace::PlanOptions plan_options(const OrderOptions& options);
 
-// The parts as sources; their weights go into the plan.
-std::vector<headrace::LoaderSource> sources_of(const Blend& blend, headrace::PlanOptions& plan);
+// The parts as sources; their weights go into the plan.  `fields`: of parts without their own.
+std::vector<headrace::LoaderSource> sources_of(const Blend& blend, const Fields& fields,
+                                               headrace::PlanOptions& plan);
 
 }  // namespace hr

@@ -19,7 +19,9 @@ Column to_column(std::string name, headrace::Column& column) {
   out.name = std::move(name);
   if (column.values) out.values = to_array(column.values, column.dtype, column.shape);
   for (size_t i = 0; i < column.items.size(); ++i)
-    out.items.push_back(to_array(column.items[i], column.dtype, column.shapes[i]));
+    out.items.push_back(column.items[i]
+                            ? to_array(column.items[i], column.dtype, column.shapes[i])
+                            : Array{.dtype = std::string(headrace::dtype_name(column.dtype))});
   out.offsets = std::move(column.offsets);
   out.shapes = std::move(column.shapes);
   out.first = std::move(column.first);
@@ -85,13 +87,13 @@ struct Loader::Inside {
 
 Loader::Loader(const Dataset& data, const Fields& fields, const LoaderOptions& options)
     : inside_(std::make_unique<Inside>(unwrap(headrace::Loader::make(
-          {{"", data.inside().source}}, requests_of(fields), loader_options(options, fields))))) {}
+          {{"", data.inside().source, requests_of(fields)}}, loader_options(options, fields))))) {}
 
 Loader::Loader(const Blend& blend, const Fields& fields, const LoaderOptions& options) {
   headrace::LoaderOptions o = loader_options(options, fields);
-  std::vector<headrace::LoaderSource> sources = sources_of(blend, o.plan);
-  inside_ = std::make_unique<Inside>(
-      unwrap(headrace::Loader::make(std::move(sources), requests_of(fields), std::move(o))));
+  std::vector<headrace::LoaderSource> sources = sources_of(blend, fields, o.plan);
+  inside_ =
+      std::make_unique<Inside>(unwrap(headrace::Loader::make(std::move(sources), std::move(o))));
   for (const BlendPart& part : blend.parts) inside_->names.push_back(part.name);
 }
 Loader::~Loader() = default;

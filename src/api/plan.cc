@@ -29,7 +29,7 @@ Plan::Plan(const Dataset& data, const OrderOptions& options) {
 }
 Plan::Plan(const Blend& blend, const OrderOptions& options) {
   headrace::PlanOptions plan = plan_options(options);
-  const auto sources = plan_sources(sources_of(blend, plan));
+  const auto sources = plan_sources(sources_of(blend, {}, plan));
   inside_ =
       std::make_unique<Inside>(Inside{unwrap(headrace::Plan::make(sources, plan)), plan.cut.batch});
 }

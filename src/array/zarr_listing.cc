@@ -8,7 +8,9 @@
 #include <optional>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "storage/folder.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -27,45 +29,16 @@ struct Level {
   std::vector<uint64_t> found;  // chunks that may be files of it
 };
 
-// One index as keys have it: no sign, no leading zero, within the grid.
-std::optional<uint64_t> index_of(std::string_view text, int64_t extent) {
-  if (text.empty() || (text[0] == '0' && text.size() > 1)) return std::nullopt;
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (value >= static_cast<uint64_t>(extent)) return std::nullopt;
-  return value;
-}
-
-// The number of the chunk whose indexes are joined by '.'.
-std::optional<uint64_t> chunk_of(std::string_view name, const ZarrKeys& keys) {
-  if (!keys.lead.empty()) {
-    if (!name.starts_with(keys.lead)) return std::nullopt;
-    name.remove_prefix(keys.lead.size());
-    if (!keys.grid.empty()) {
-      if (!name.starts_with('.')) return std::nullopt;
-      name.remove_prefix(1);
-    }
-  }
-  if (keys.grid.empty())
-    return name == (keys.lead.empty() ? "0" : "") ? std::optional<uint64_t>(0) : std::nullopt;
-  uint64_t chunk = 0;
-  for (size_t axis = 0; axis < keys.grid.size(); ++axis) {
-    const size_t end = axis + 1 == keys.grid.size() ? name.size() : name.find('.');
-    if (end == std::string_view::npos) return std::nullopt;
-    const std::optional<uint64_t> index = index_of(name.substr(0, end), keys.grid[axis]);
-    if (!index) return std::nullopt;
-    chunk = chunk * static_cast<uint64_t>(keys.grid[axis]) + *index;
-    name.remove_prefix(std::min(name.size(), end + 1));
-  }
-  return chunk;
-}
-
 // One thread at a time; the jobs that it runs write to what is theirs alone.
 class Listing {
  public:
-  Listing(const ZarrKeys& keys, const RunJobs& run)
-      : keys_(keys), run_(run), is_flat_(keys.separator != '/' || keys.grid.empty()) {
+  Listing(const Store& store, const ZarrKeys& keys, const RunJobs& run,
+          std::vector<FileInfo>* looked_at)
+      : store_(store),
+        keys_(keys),
+        run_(run),
+        is_flat_(keys.separator != '/' || keys.grid.empty()),
+        looked_at_(looked_at) {
     if (is_flat_) return;
     const size_t axes = keys.grid.size();
     listed_axis_ = axes > 1 && keys.grid.back() <= kFew ? axes - 2 : axes - 1;
@@ -97,7 +70,8 @@ class Listing {
   }
 
   // Lists one folder; no entries where there is none.
-  static Status visit(Level& level, const std::function<void(std::string_view, EntrySort)>& entry) {
+  Status visit(Level& level, const std::function<void(std::string_view, EntrySort)>& entry) const {
+    note(level.path);
     const Result<Folder> folder = Folder::open(level.path);
     if (!folder.ok()) return folder.status().code() == Code::kNotFound ? Status() : folder.status();
     HEADRACE_ASSIGN(const Folder::Identity self, folder.value().identity());
@@ -108,11 +82,20 @@ class Listing {
     return status.ok() ? status : status.in_file(level.path);
   }
 
+  // Before it is listed: what changes meanwhile shows later.
+  void note(const std::string& folder) const {
+    if (looked_at_ == nullptr) return;
+    Result<FileInfo> info = store_.stat(folder);
+    if (!info.ok()) info = FileInfo{.path = folder};  // it is not there yet
+    MutexLock lock(mu_);
+    looked_at_->push_back(info.value());
+  }
+
   Status find_folders(Level& level, size_t axis, std::vector<Level>& out) const {
     const auto extent = static_cast<uint64_t>(keys_.grid[axis]);
     HEADRACE_TRY(visit(level, [&](std::string_view name, EntrySort sort) {
       if (sort != EntrySort::kFolder && sort != EntrySort::kMaybe) return;
-      const std::optional<uint64_t> index = index_of(name, keys_.grid[axis]);
+      const std::optional<uint64_t> index = zarr_index(name, keys_.grid[axis]);
       if (index)
         out.push_back({level.path + '/' + std::string(name), level.first * extent + *index});
     }));
@@ -125,7 +108,7 @@ class Listing {
     if (is_flat_)
       return visit(level, [&](std::string_view name, EntrySort sort) {
         if (sort != EntrySort::kFile && sort != EntrySort::kMaybe) return;
-        if (const auto chunk = chunk_of(name, keys_)) level.found.push_back(*chunk);
+        if (const auto chunk = zarr_chunk_named(name, keys_)) level.found.push_back(*chunk);
       });
     const bool asks = listed_axis_ + 1 < keys_.grid.size();
     const EntrySort wanted = asks ? EntrySort::kFolder : EntrySort::kFile;
@@ -133,7 +116,8 @@ class Listing {
     const auto each = static_cast<uint64_t>(asks ? keys_.grid.back() : 1);
     return visit(level, [&](std::string_view name, EntrySort sort) {
       if (sort != wanted && sort != EntrySort::kMaybe) return;
-      const auto index = index_of(name, keys_.grid[listed_axis_]);
+      const auto index = zarr_index(name, keys_.grid[listed_axis_]);
+      if (index && asks) note(level.path + '/' + std::string(name));
       for (uint64_t k = 0; index && k < each; ++k)
         level.found.push_back((level.first * extent + *index) * each + k);
     });
@@ -177,13 +161,48 @@ class Listing {
     return out;
   }
 
+  const Store& store_;
   const ZarrKeys& keys_;
   const RunJobs& run_;
   const bool is_flat_;      // all files lie in one folder
   size_t listed_axis_ = 0;  // the last axis whose folders are listed
+  mutable Mutex mu_;
+  std::vector<FileInfo>* const looked_at_;  // under mu_; may be null
 };
 
 }  // namespace
+
+std::optional<uint64_t> zarr_index(std::string_view text, int64_t extent) {
+  if (text.empty() || (text[0] == '0' && text.size() > 1)) return std::nullopt;
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (value >= static_cast<uint64_t>(extent)) return std::nullopt;
+  return value;
+}
+
+std::optional<uint64_t> zarr_chunk_named(std::string_view name, const ZarrKeys& keys) {
+  if (!keys.lead.empty()) {
+    if (!name.starts_with(keys.lead)) return std::nullopt;
+    name.remove_prefix(keys.lead.size());
+    if (!keys.grid.empty()) {
+      if (!name.starts_with('.')) return std::nullopt;
+      name.remove_prefix(1);
+    }
+  }
+  if (keys.grid.empty())
+    return name == (keys.lead.empty() ? "0" : "") ? std::optional<uint64_t>(0) : std::nullopt;
+  uint64_t chunk = 0;
+  for (size_t axis = 0; axis < keys.grid.size(); ++axis) {
+    const size_t end = axis + 1 == keys.grid.size() ? name.size() : name.find('.');
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::optional<uint64_t> index = zarr_index(name.substr(0, end), keys.grid[axis]);
+    if (!index) return std::nullopt;
+    chunk = chunk * static_cast<uint64_t>(keys.grid[axis]) + *index;
+    name.remove_prefix(std::min(name.size(), end + 1));
+  }
+  return chunk;
+}
 
 std::string zarr_key(const ZarrKeys& keys, uint64_t chunk) {
   if (keys.grid.empty()) return keys.lead.empty() ? "0" : keys.lead;
@@ -197,8 +216,9 @@ std::string zarr_key(const ZarrKeys& keys, uint64_t chunk) {
   return keys.lead.empty() ? key : keys.lead + keys.separator + key;
 }
 
-Result<std::vector<ZarrFile>> list_zarr_chunks(const std::string& folder, const ZarrKeys& keys,
-                                               const RunJobs& run) {
+Result<std::vector<ZarrFile>> list_zarr_chunks(const Store& store, const std::string& folder,
+                                               const ZarrKeys& keys, const RunJobs& run,
+                                               std::vector<FileInfo>* looked_at) {
   uint64_t chunks = 1;
   for (const int64_t extent : keys.grid) {
     if (extent < 0) return internal("a grid of fewer than no chunks");
@@ -206,7 +226,8 @@ Result<std::vector<ZarrFile>> list_zarr_chunks(const std::string& folder, const 
     if (chunks > UINT64_MAX / static_cast<uint64_t>(extent)) return internal("a grid beyond 2^64");
     chunks *= static_cast<uint64_t>(extent);
   }
-  return Listing(keys, run).run(folder);
+  if (!scheme_of(folder).empty()) return list_far_chunks(store, folder, keys, run);
+  return Listing(store, keys, run, looked_at).run(folder);
 }
 
 }  // namespace headrace

@@ -11,11 +11,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "array/region.h"
 #include "base/status.h"
+#include "storage/store.h"
 
 namespace headrace {
 
@@ -37,10 +40,21 @@ struct ZarrFile {
   bool operator==(const ZarrFile&) const = default;
 };
 
+// One index as keys have it: no sign, no leading zero, within the grid.
+std::optional<uint64_t> zarr_index(std::string_view text, int64_t extent);
+// The number of the chunk whose indexes are joined by '.'.
+std::optional<uint64_t> zarr_chunk_named(std::string_view name, const ZarrKeys& keys);
+
 // The chunks that are there, in the order of their numbers.  Folders are listed, and sizes asked
 // for, by many jobs.  A link to a folder is followed, and refused where it leads to a folder
 // above it.  A folder that cannot be listed is an error: its chunks would pass for missing ones.
-Result<std::vector<ZarrFile>> list_zarr_chunks(const std::string& folder, const ZarrKeys& keys,
-                                               const RunJobs& run);
+// `looked_at`: the folders that a new chunk would change, as they were before they were listed.
+Result<std::vector<ZarrFile>> list_zarr_chunks(const Store& store, const std::string& folder,
+                                               const ZarrKeys& keys, const RunJobs& run,
+                                               std::vector<FileInfo>* looked_at = nullptr);
+// Likewise, of storage that is no local file system.  Where the store has no listings (a web
+// server) it is asked for every chunk.
+Result<std::vector<ZarrFile>> list_far_chunks(const Store& store, const std::string& folder,
+                                              const ZarrKeys& keys, const RunJobs& run);
 
 }  // namespace headrace

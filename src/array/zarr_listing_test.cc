@@ -9,6 +9,7 @@
 
 #include "array/zarr_shards.h"
 #include "base/crc32c.h"
+#include "storage/open_store.h"
 #include "storage/test_folder.h"
 
 namespace headrace {
@@ -29,7 +30,7 @@ Status on_threads(size_t count, const std::function<Status(size_t)>& job) {
 }
 
 Files list(const TestFolder& f, const ZarrKeys& keys) {
-  const auto found = list_zarr_chunks(f.path(), keys, on_threads);
+  const auto found = list_zarr_chunks(*open_store("/").value().store, f.path(), keys, on_threads);
   EXPECT_TRUE(found.ok()) << found.status().text();
   return found.ok() ? found.value() : Files();
 }
@@ -107,7 +108,7 @@ TEST(ZarrListing, links_are_followed_and_loops_refused) {
   EXPECT_EQ(list(f, keys), (Files{{1, 1}, {5, 2}, {6, 0}, {7, 0}, {29, 2}}));
 
   std::filesystem::create_directory_symlink(".", f / "c/1");
-  const auto found = list_zarr_chunks(f.path(), keys, on_threads);
+  const auto found = list_zarr_chunks(*open_store("/").value().store, f.path(), keys, on_threads);
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.status().code(), Code::kCorrupt);
   EXPECT_NE(found.status().text().find("c/1: the folder is a link to one above it"),
@@ -121,7 +122,7 @@ TEST(ZarrListing, loops_of_many_axes_do_not_hang) {
   std::filesystem::create_directories(f / "c");
   for (int i = 0; i < 8; ++i)
     std::filesystem::create_directory_symlink(".", f / ("c/" + std::to_string(i)));
-  EXPECT_FALSE(list_zarr_chunks(f.path(), {Extents(9, 8), "c", '/'}, on_threads).ok());
+  EXPECT_FALSE(list_zarr_chunks(*open_store("/").value().store, f.path(), {Extents(9, 8), "c", '/'}, on_threads).ok());
 }
 
 std::string number(uint64_t n) {

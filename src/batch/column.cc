@@ -107,8 +107,10 @@ Result<MutableBytes> ColumnBuilder::room(size_t i, std::span<const int64_t> shap
 }
 
 void ColumnBuilder::adopt(size_t i, SharedBuffer buffer) {
-  shapes_[i] = {static_cast<int64_t>(buffer->size())};
   let_go(items_[i]);
+  shapes_[i].clear();
+  if (!buffer) return;  // the sample has none
+  shapes_[i] = {static_cast<int64_t>(buffer->size())};
   count(buffer);
   items_[i] = std::move(buffer);
 }

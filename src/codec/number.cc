@@ -39,9 +39,12 @@ Result<T> parse(Bytes value) {
   if (text.empty()) return corrupt("no number in an empty text").at(0);
   if (error == std::errc::result_out_of_range)
     return corrupt(quoted(text) + " is out of range").at(at);
-  if (error != std::errc() || stop != end)
-    return corrupt(quoted(text) + (std::integral<T> ? " is not an integer" : " is not a number"))
+  if (error != std::errc() || stop != end) {
+    const bool is_word = stop == text.data() && (text[0] >= 'A');
+    return corrupt(quoted(text) + (std::integral<T> ? " is not an integer" : " is not a number") +
+                   (is_word ? "; hr.text takes words" : ""))
         .at(at);
+  }
   return number;
 }
 

@@ -195,17 +195,39 @@ Status Decoding::decode_slot(Chunk& chunk, size_t i, SampleContext& context, uin
   for (size_t c = 0; c < work_.columns.size(); ++c) {
     if (std::binary_search(together.begin(), together.end(), c)) continue;
     const ColumnWork& column = work_.columns[c];
-    const ValueWork value{*source.decoders[c], column.spec, source.fields[c]};
-    if (column.is_key) {
+    if (column.presence_of) {
+      HEADRACE_TRY(note_presence(chunk, i, *column.presence_of, step.column(c)));
+      continue;
+    }
+    const ValueWork value{*source.decoders[c], column.spec, source.fields[c], source.absent_of(c)};
+    if (source.fields[c] == kKeyField) {
       ColumnSlot out(step.column(c), slot);
       const Bytes key[] = {as_bytes(chunk.gather.key(i))};
       if (Status s = value.decoder.run(key, context, out); !s.ok())
         return s.with(fmt::format("field '{}'", column.spec.name));
       continue;
     }
-    HEADRACE_TRY(decode_values(value, *source.source, chunk.gather, i, c, context, step.column(c),
-                               slot, bytes));
+    const size_t place = work_.asks[task.source].place[c];
+    if (place == EngineWork::kNowhere) {
+      HEADRACE_TRY(fill_absent(value, context, step.column(c), slot));
+      continue;
+    }
+    HEADRACE_TRY(decode_values(value, *source.source, chunk.gather, i, place, context,
+                               step.column(c), slot, bytes));
   }
+  return {};
+}
+
+// Whether the sample has a value of column `of`.
+Status Decoding::note_presence(const Chunk& chunk, size_t i, size_t of, ColumnBuilder& column) {
+  const size_t slot = chunk.slots.first + i;
+  const uint32_t source = chunk.slots.step->tasks()[slot].source;
+  const size_t place = work_.asks[source].place[of];
+  const bool is_key = work_.sources[source].fields[of] == kKeyField;
+  HEADRACE_ASSIGN(const MutableBytes room, column.room(slot, {}));
+  const bool is_there =
+      is_key || (place != EngineWork::kNowhere && chunk.gather.values(i, place) > 0);
+  room[0] = std::byte{is_there};
   return {};
 }
 
@@ -216,8 +238,9 @@ Status Decoding::assemble_slot(Chunk& chunk, size_t i, const std::vector<size_t>
   const SourceWork& source = work_.sources[step.tasks()[slot].source];
   std::vector<AssembledColumn> columns;
   for (const size_t c : together)
-    columns.push_back(
-        {{*source.decoders[c], work_.columns[c].spec, source.fields[c]}, c, &step.column(c)});
+    columns.push_back({{*source.decoders[c], work_.columns[c].spec, source.fields[c]},
+                       work_.asks[step.tasks()[slot].source].place[c],
+                       &step.column(c)});
   return assemble_values(columns, chunk.gather, i, slot, bytes);
 }
 

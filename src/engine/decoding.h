@@ -54,6 +54,7 @@ class Decoding {
   void decode_unit_now(const UnitPointer& unit);
   void decode(const ChunkPointer& chunk, std::vector<Buffer>& warm, SampleContext& context);
   Status decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes);
+  Status note_presence(const Chunk& chunk, size_t i, size_t of, ColumnBuilder& column);
   Status assemble_slot(Chunk& chunk, size_t i, const std::vector<size_t>& together,
                        uint64_t& bytes);
   Status replace(const SlotRange& slots, size_t slot, const Status& why, bool& replaced);

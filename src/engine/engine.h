@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "batch/batch.h"
 #include "batch/stage.h"
 #include "codec/decoder.h"
+#include "engine/absent.h"
 #include "engine/feed.h"
 #include "engine/read_policy.h"
 #include "index/source.h"
@@ -62,16 +64,27 @@ struct EngineLimits {
 // One output field.
 struct ColumnWork {
   ColumnSpec spec;
-  bool is_key = false;  // made from the sample's key, not from a field
+  // Set: one u8 a sample that says whether it has what that other column is made of.
+  std::optional<size_t> presence_of = {};
 };
+
+// In SourceWork::fields, what is no field of the source's schema.
+inline constexpr uint32_t kNoField = ~uint32_t{0};   // it has none: `absent` says what to give
+inline constexpr uint32_t kKeyField = kNoField - 1;  // the sample's key
 
 // How a source fills the columns: sources may store the same field in different ways.
 struct SourceWork {
   std::shared_ptr<const Source> source;
   uint64_t id = 0;               // names its draws
-  std::vector<uint32_t> fields;  // of its schema, one per column; a key's entry is unused
-  std::vector<std::shared_ptr<const Decoder>> decoders;  // one per column
+  std::vector<uint32_t> fields;  // of its schema, one per column; or kKeyField, kNoField
+  std::vector<std::shared_ptr<const Decoder>> decoders;  // one per column; null: of presence
   ReadPolicy policy = {};
+  // One per column, or none at all.  Null: a sample that lacks the field is bad.
+  std::vector<std::shared_ptr<const AbsentValue>> absent = {};
+
+  const AbsentValue* absent_of(size_t c) const {
+    return absent.empty() ? nullptr : absent[c].get();
+  }
 };
 
 // A sample that was replaced, and why.

@@ -167,7 +167,7 @@ struct Scene {
 
 inline std::unique_ptr<Engine> make_engine(const Scene& s) {
   auto decoder = std::make_shared<TestDecoder>(s.bad, s.decode_time);
-  std::vector<ColumnWork> columns{{ColumnSpec{"data", decoder->output(), s.packing}, false}};
+  std::vector<ColumnWork> columns{{ColumnSpec{"data", decoder->output(), s.packing}}};
   std::vector<SourceWork> sources{
       {std::make_shared<TestSource>(s.store, s.samples, s.encoding), 0, {0}, {decoder}, s.policy}};
   return std::make_unique<Engine>(std::move(sources), std::move(columns), s.options);

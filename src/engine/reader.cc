@@ -80,7 +80,7 @@ void Reader::ask_index(Chunk& chunk) {
     const SourceWork& work = work_.sources[task.source];
     const SampleAsk ask{.sample = task.sample,
                         .epoch = task.epoch,
-                        .fields = work.fields,
+                        .fields = work_.asks[task.source].fields,
                         .draws = work_.draws_of(task),
                         .want_key = work_.wants_key};
     chunk.needs.push_back(chunk.gather.add(*work.source, ask, work.policy, task.source));

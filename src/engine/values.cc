@@ -59,12 +59,15 @@ Status decode_values(const ValueWork& work, const Source& source, Gather& gather
     }
     return {};
   }
+  if (count == 0 && work.absent != nullptr) return fill_absent(work, context, column, slot);
   if (work.decoder.inputs() == 0 && source.schema()[work.field].many) {
     ColumnSlot out(column, slot);
     return decode_together(work, gather, i, c, context, out, bytes);
   }
   const std::string& name = source.schema()[work.field].name;
-  if (count == 0) return corrupt(fmt::format("the sample has no field '{}'", name));
+  if (count == 0)
+    return corrupt(fmt::format(
+        "the sample has no field '{}'; where some lack it, say default=… or optional=True", name));
   if (count > 1)
     return invalid(
         fmt::format("the sample has {} values of field '{}' and one is wanted; say many=True to "
@@ -90,6 +93,24 @@ Status decode_values(const ValueWork& work, const Source& source, Gather& gather
     return {};
   }
   return decode_one(work, gather, i, c, 0, context, out, bytes);
+}
+
+Status fill_absent(const ValueWork& work, SampleContext& context, ColumnBuilder& column,
+                   size_t slot) {
+  if (work.spec.many) {
+    column.values(slot, 0);
+    return {};
+  }
+  if (work.absent == nullptr) return internal("a field without a value in any sample");
+  if (!work.absent->decoder) {
+    column.adopt(slot, nullptr);
+    return {};
+  }
+  ColumnSlot out(column, slot);
+  const Bytes stored(work.absent->stored);
+  if (Status s = work.absent->decoder->run({&stored, 1}, context, out); !s.ok())
+    return s.with(fmt::format("field '{}': its default", work.spec.name));
+  return {};
 }
 
 bool assembles_into_slot(const ValueWork& work, const Source& source) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "batch/column.h"
+#include "engine/absent.h"
 #include "engine/gather.h"
 
 namespace headrace {
@@ -11,7 +12,8 @@ namespace headrace {
 struct ValueWork {
   const Decoder& decoder;
   const ColumnSpec& spec;
-  uint32_t field;  // of the source's schema
+  uint32_t field;                       // of the source's schema
+  const AbsentValue* absent = nullptr;  // null: a sample without a value is bad
 };
 
 // Decodes what the i-th sample of `gather` has of its c-th field into slot `slot` of the column.
@@ -21,6 +23,10 @@ struct ValueWork {
 Status decode_values(const ValueWork& work, const Source& source, Gather& gather, size_t i,
                      size_t c, SampleContext& context, ColumnBuilder& column, size_t slot,
                      uint64_t& bytes);
+
+// The slot of a sample that lacks the field.
+Status fill_absent(const ValueWork& work, SampleContext& context, ColumnBuilder& column,
+                   size_t slot);
 
 // Whether the value goes into its slot as the source assembles it.
 bool assembles_into_slot(const ValueWork& work, const Source& source);

@@ -18,6 +18,15 @@ EngineOptions within_budget(EngineOptions options) {
 
 }  // namespace
 
+// A key, a number, or whether there is one.
+bool EngineWork::is_small(size_t column) const {
+  const ColumnWork& c = columns[column];
+  const TensorSpec& value = c.spec.value;
+  return c.presence_of || (value.is_fixed() && value.bytes() <= kSmall) ||
+         std::all_of(sources.begin(), sources.end(),
+                     [&](const SourceWork& s) { return s.fields[column] == kKeyField; });
+}
+
 EngineWork::EngineWork(std::vector<SourceWork> s, std::vector<ColumnWork> c, EngineOptions o)
     : sources(std::move(s)), columns(std::move(c)), options(within_budget(std::move(o))) {
   only_copies = is_light = reads_late = true;
@@ -28,8 +37,7 @@ EngineWork::EngineWork(std::vector<SourceWork> s, std::vector<ColumnWork> c, Eng
   }
   for (size_t i = 0; i < columns.size(); ++i) {
     const ColumnSpec& spec = columns[i].spec;
-    wants_key = wants_key || columns[i].is_key;
-    if (columns[i].is_key || (spec.value.is_fixed() && spec.value.bytes() <= kSmall)) continue;
+    if (is_small(i)) continue;
     bool copies = spec.packing == Packing::kList && !spec.many;
     for (const SourceWork& source : sources) {
       copies = copies && source.decoders[i]->copies();
@@ -40,12 +48,18 @@ EngineWork::EngineWork(std::vector<SourceWork> s, std::vector<ColumnWork> c, Eng
   }
   reads_late = reads_late && !is_far && !is_light;
   for (const SourceWork& source : sources) {
+    Ask& ask = asks.emplace_back();
     std::vector<size_t>& together = assembled.emplace_back();
-    for (size_t i = 0; i < columns.size(); ++i)
-      if (!columns[i].is_key &&
-          assembles_into_slot({*source.decoders[i], columns[i].spec, source.fields[i]},
+    for (size_t i = 0; i < columns.size(); ++i) {
+      wants_key = wants_key || source.fields[i] == kKeyField;
+      const bool is_stored = source.fields[i] != kKeyField && source.fields[i] != kNoField;
+      ask.place.push_back(is_stored ? ask.fields.size() : kNowhere);
+      if (!is_stored) continue;
+      ask.fields.push_back(source.fields[i]);
+      if (assembles_into_slot({*source.decoders[i], columns[i].spec, source.fields[i]},
                               *source.source))
         together.push_back(i);
+    }
     if (together.size() < 2) together.clear();
   }
 }

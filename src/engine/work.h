@@ -21,6 +21,13 @@ struct EngineWork {
   const std::vector<SourceWork> sources;
   const std::vector<ColumnWork> columns;
   const EngineOptions options;
+  // What is asked of each source, and where the field of each column stands among it.
+  struct Ask {
+    std::vector<uint32_t> fields;  // of its schema
+    std::vector<size_t> place;     // one per column; kNowhere: not a field of the source
+  };
+  static constexpr size_t kNowhere = ~size_t{0};
+  std::vector<Ask> asks;
   // Of each source, the columns that it assembles right into their slots, where these are several.
   std::vector<std::vector<size_t>> assembled;
   bool wants_key = false;
@@ -30,6 +37,8 @@ struct EngineWork {
   bool is_far = false;       // some source is: steps are planned and resolved far ahead
   bool reads_late = false;   // of all sources, what lies in the page cache is read just before
   bool in_caller = false;    // reads of some source keep the thread that asks
+
+  bool is_small(size_t column) const;
 
   Key draws_of(const Task& task) const {
     const Key key =

@@ -67,9 +67,9 @@ Result<const Format*> guess_format(Bytes head, std::string_view path) {
       return format;
   if (const std::string_view command = unpacks(head); !command.empty())
     return unsupported(
-               fmt::format("it is compressed as a whole with {}, so that nothing in it can be read "
-                           "by itself; unpack it: {} -d",
-                           command, command))
+               fmt::format("it is compressed as a whole with {}, so that no sample can be read by "
+                           "itself; unpack it: {} -dk {}",
+                           command, command, path))
         .in_file(path);
   return invalid(fmt::format("neither its bytes nor its name tell a format; known: {}",
                              known_formats()))

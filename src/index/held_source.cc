@@ -36,6 +36,11 @@ class ReadThrough final : public Source {
 
 }  // namespace
 
+std::shared_ptr<const Source> read_through(std::shared_ptr<const Source> source,
+                                           std::shared_ptr<const Store> store) {
+  return std::make_shared<const ReadThrough>(std::move(source), std::move(store));
+}
+
 Result<HeldSource> hold_source(std::shared_ptr<const IndexedSource> source,
                                const HoldOptions& options) {
   const ShardTable& shards = source->shards();
@@ -51,7 +56,7 @@ Result<HeldSource> hold_source(std::shared_ptr<const Source> source, std::vector
   const std::shared_ptr<const Store> inner(source, &source->store());
   HeldSource out;
   HEADRACE_ASSIGN(out.held, hold_files(inner, std::move(files), options));
-  out.source = std::make_shared<const ReadThrough>(std::move(source), out.held.store);
+  out.source = read_through(std::move(source), out.held.store);
   return out;
 }
 

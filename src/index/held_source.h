@@ -15,6 +15,10 @@ struct HeldSource {
   HeldFiles held;
 };
 
+// The same data set, read through another store.
+std::shared_ptr<const Source> read_through(std::shared_ptr<const Source> source,
+                                           std::shared_ptr<const Store> store);
+
 // Reads all files of the source, or finds that another process did.
 Result<HeldSource> hold_source(std::shared_ptr<const IndexedSource> source,
                                const HoldOptions& options);

@@ -68,8 +68,9 @@ Result<std::unique_ptr<Dataset>> Dataset::make(std::shared_ptr<const Source> sou
       HEADRACE_ASSIGN(work, make_field(request, *out->source_));
     }
     work.spec.packing = Packing::kList;
-    out->want_key_ = out->want_key_ || work.is_key;
-    out->fields_.push_back(work.field);
+    out->want_key_ = out->want_key_ || work.is_key();
+    out->place_.push_back(out->fields_.size());
+    if (work.is_stored()) out->fields_.push_back(work.field);
     out->works_.push_back(std::move(work));
   }
   out->pool_ = BufferPool::make(0);
@@ -93,7 +94,10 @@ Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
   std::vector<SampleValue> out(works_.size());
   for (size_t c = 0; c < works_.size(); ++c) {
     const FieldWork& work = works_[c];
-    if (as_they_lie_ && !work.spec.many && gather.values(0, c) == 0) continue;
+    out[c].missing = is_missing(gather, c);
+    if (out[c].missing && !work.spec.many && !requests_[c].otherwise &&
+        (as_they_lie_ || requests_[c].optional))
+      continue;
     if (Status s = guard([&] { return decode(gather, c, *context, out[c]); }); !s.ok())
       return explain(s);
   }
@@ -102,10 +106,15 @@ Result<std::vector<SampleValue>> Dataset::at(uint64_t sample) const {
   return out;
 }
 
+bool Dataset::is_missing(const Gather& gather, size_t c) const {
+  const FieldWork& work = works_[c];
+  return !work.is_key() && (!work.is_stored() || gather.values(0, place_[c]) == 0);
+}
+
 Status Dataset::decode(Gather& gather, size_t c, SampleContext& context, SampleValue& out) const {
   const FieldWork& work = works_[c];
-  if (own_types_[c] && (work.spec.many || gather.values(0, c) == 1)) {
-    const size_t count = gather.values(0, c);
+  if (own_types_[c] && (work.spec.many || gather.values(0, place_[c]) == 1)) {
+    const size_t count = gather.values(0, place_[c]);
     out.present = out.many = work.spec.many;
     out.values.resize(work.spec.many ? count : 0);
     for (size_t v = 0; v < count; ++v)
@@ -113,14 +122,16 @@ Status Dataset::decode(Gather& gather, size_t c, SampleContext& context, SampleV
     return {};
   }
   ColumnBuilder builder(work.spec, 1, *pool_);
-  if (work.is_key) {
+  const ValueWork value{*work.decoder, work.spec, work.field, work.absent.get()};
+  if (work.is_key()) {
     ColumnSlot slot(builder, 0);
     const Bytes key = as_bytes(gather.key(0));
     HEADRACE_TRY(work.decoder->run({&key, 1}, context, slot));
+  } else if (!work.is_stored()) {
+    HEADRACE_TRY(fill_absent(value, context, builder, 0));
   } else {
     uint64_t bytes = 0;
-    const ValueWork value{*work.decoder, work.spec, work.field};
-    HEADRACE_TRY(decode_values(value, *source_, gather, 0, c, context, builder, 0, bytes));
+    HEADRACE_TRY(decode_values(value, *source_, gather, 0, place_[c], context, builder, 0, bytes));
   }
   Column column = builder.finish();
   out.present = true;
@@ -138,9 +149,9 @@ Status Dataset::decode(Gather& gather, size_t c, SampleContext& context, SampleV
 // A .npy as it lies is whatever it says it is.
 Status Dataset::read_npy_value(Gather& gather, size_t c, size_t v, SampleValue& out) const {
   const auto located = [&](const Status& s) {
-    return gather.locate(s.with(fmt::format("field '{}'", works_[c].spec.name)), 0, c, v);
+    return gather.locate(s.with(fmt::format("field '{}'", works_[c].spec.name)), 0, place_[c], v);
   };
-  HEADRACE_ASSIGN(const Bytes value, gather.value(0, c, v));
+  HEADRACE_ASSIGN(const Bytes value, gather.value(0, place_[c], v));
   auto array = open_npy(value, value.size());
   if (!array.ok()) return located(array.status());
   out.bytes = pool_->take(array.value().header.data_bytes());

@@ -18,6 +18,7 @@ namespace headrace {
 // One field of one sample; absent where the sample has no such field.
 struct SampleValue {
   bool present = false;
+  bool missing = false;             // the sample lacks it: the value, if any, is the default
   bool many = false;                // then `values` are what it has, and the rest is empty
   std::vector<SampleValue> values;  // none, one or several
   DType dtype = DType::kU8;
@@ -37,7 +38,8 @@ class Dataset {
   uint64_t size() const { return source_->size(); }
 
   // One value per request, in their order.  Random steps draw as in epoch 0 of seed 0.
-  // Fields that were asked for must be there; fields as they lie may be absent.
+  // Fields that were asked for must be there, or be optional, or have a default; fields as they lie
+  // may be absent.
   Result<std::vector<SampleValue>> at(uint64_t sample) const;
 
  private:
@@ -46,13 +48,15 @@ class Dataset {
       : source_(std::move(source)), requests_(std::move(requests)), as_they_lie_(as_they_lie) {}
 
   Status decode(Gather& gather, size_t c, SampleContext& context, SampleValue& out) const;
+  bool is_missing(const Gather& gather, size_t c) const;
   Status read_npy_value(Gather& gather, size_t c, size_t v, SampleValue& out) const;
 
   const std::shared_ptr<const Source> source_;
   const std::vector<FieldRequest> requests_;
   const bool as_they_lie_;
   std::vector<FieldWork> works_;
-  std::vector<uint32_t> fields_;  // of works_, for the source
+  std::vector<uint32_t> fields_;  // those of works_ that are stored, for the source
+  std::vector<size_t> place_;     // of works_: which of fields_
   std::vector<bool> own_types_;   // of works_: a .npy as it lies, of whatever type and shape
   bool want_key_ = false;
   std::shared_ptr<BufferPool> pool_;

@@ -32,13 +32,14 @@ struct Training {
     o.plan.seed = 5;
     o.plan.cut = {10, rank, world, Tail::kKeep};
     o.threads = 2;
-    std::vector<LoaderSource> sources{{"", make_data(30)}};
+    const std::vector<FieldRequest> number{{.output = "n", .field = "cls", .what = "scalar"}};
+    std::vector<LoaderSource> sources{{"", make_data(30), number}};
     if (is_blend) {
-      sources = {{"a", make_data(30)}, {"b", make_data(40)}};
+      sources = {{"a", make_data(30), number}, {"b", make_data(40), number}};
       o.plan.weights = {1, 1};
       o.plan.epoch_draws = 300;
     }
-    loader = Loader::make(sources, {{.output = "n", .field = "cls", .what = "scalar"}}, o).value();
+    loader = Loader::make(sources, o).value();
     epochs.emplace(*loader);
   }
 

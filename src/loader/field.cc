@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "loader/peek.h"
@@ -116,6 +117,60 @@ Result<Packing> choose_packing(const FieldRequest& request, const Decoder& decod
       request.output, value.text()));
 }
 
+// The number of the field, and how its values are stored.
+Status describe(const FieldRequest& request, const Source& source, uint32_t& number,
+                FieldSpec& spec) {
+  HEADRACE_ASSIGN(number, find_field(source.schema(), request.field));
+  const Field& field = source.schema()[number];
+  spec.stored = stored_as(field);
+  const bool takes_arrays =
+      request.what == "image" || request.what == "boxes" || request.what == "points";
+  if (takes_arrays && (field.kind == Kind::kArray || field.kind == Kind::kTokens))
+    spec.array = {false, field.dtype, field.shape};
+  if (takes_numbers(request.what)) HEADRACE_TRY(describe_numbers(request, source, number, spec));
+  if (spec.stored != Stored::kBytes && request.what != "scalar" && request.what != "array")
+    return invalid(
+        fmt::format("'{}' is a number that the index holds; take it with hr.scalar(\"{}\")",
+                    request.field, request.field));
+  return {};
+}
+
+// Of the values there are, and in place of those that are not.
+Status make_decoders(const FieldRequest& request, const FieldSpec& spec, FieldWork& work) {
+  HEADRACE_ASSIGN(const DecoderPointer inner, make_decoder(spec));
+  if (inner->inputs() > 1)
+    return unsupported(fmt::format("field '{}': its decoder takes {} inputs, and one is given",
+                                   request.output, inner->inputs()));
+  if (request.then && inner->deferred() != nullptr)
+    return invalid(
+        fmt::format("field '{}': with defer=true a picture is decoded after the batch "
+                    "is made: no function may follow",
+                    request.output));
+  work.decoder = inner;
+  if (request.then) {
+    HEADRACE_ASSIGN(work.decoder, request.then(inner));
+  }
+  work.spec.value = work.decoder->output();
+  HEADRACE_ASSIGN(work.absent, make_absent(request, spec, inner, work.decoder));
+  return {};
+}
+
+Result<FieldWork> finish_column(const FieldRequest& request, FieldWork work) {
+  HEADRACE_ASSIGN(work.spec.packing, choose_packing(request, *work.decoder));
+  // Only a list has places that can stay empty.
+  if (request.is_none_when_absent && work.spec.packing != Packing::kList) work.absent.reset();
+  if (request.pad && work.spec.packing == Packing::kPadded) {
+    auto pad = pad_value(*request.pad, work.spec.value.dtype);
+    if (!pad.ok()) {
+      const std::string why(pad.status().message());
+      return invalid(fmt::format("field '{}': {}; give another value, or a cast before .padded()",
+                                 request.output, why));
+    }
+    work.spec.pad = pad.value();
+  }
+  return work;
+}
+
 }  // namespace
 
 Result<uint32_t> find_field(const Schema& schema, const std::string& name) {
@@ -140,6 +195,7 @@ std::vector<FieldRequest> fields_as_they_lie(const Schema& schema) {
     request.what = what_of(field);
     if (field.kind == Kind::kNpy) request.packing = Packing::kList;  // each as it is
     request.many = field.many;
+    request.is_none_when_absent = true;
   }
   return out;
 }
@@ -156,72 +212,47 @@ void share_pictures(std::vector<FieldRequest>& requests) {
   }
 }
 
-Result<FieldWork> make_field(const FieldRequest& request, const Source& source) {
+bool has_field(const FieldRequest& request, const Source& source) {
+  const Schema& schema = source.schema();
+  return request.what == "key" || std::any_of(schema.begin(), schema.end(), [&](const Field& f) {
+           return f.name == request.field;
+         });
+}
+
+Result<FieldWork> make_field(const FieldRequest& request, const Source& source,
+                             const TensorSpec* like) {
   FieldWork work;
   work.spec.name = request.output;
-  work.is_key = request.what == "key";
+  work.spec.many = request.many;
   FieldSpec spec{.name = request.output,
                  .what = request.what,
                  .options = request.options,
                  .steps = request.steps,
                  .share = request.share};
-  if (request.many && (work.is_key || !request.joint.empty()))
+  if (request.many && (request.what == "key" || !request.joint.empty()))
     return invalid(fmt::format("field '{}': many=True does not go with {}", request.output,
-                               work.is_key ? "hr.key" : "hr.joint"));
-  work.spec.many = request.many;
+                               request.what == "key" ? "hr.key" : "hr.joint"));
   if (!request.joint.empty()) {
     spec.draw_group = Key(0).with(request.joint).value();
     spec.joint = request.leads ? Joint::kLeads : Joint::kFollows;
   }
-  if (work.is_key) {
+  // Where a value may have its own shape: in a list, or on the way into a function.
+  const Packing wanted = request.packing.value_or(request.many ? Packing::kList : Packing::kDense);
+  spec.one_shape =
+      !request.then && (wanted == Packing::kDense || (request.many && wanted == Packing::kRagged));
+  if (request.what == "key") {
     spec.what = "bytes";
+    work.field = kKeyField;
+  } else if (has_field(request, source) || (!request.optional && !request.otherwise)) {
+    if (Status s = describe(request, source, work.field, spec); !s.ok())
+      return s.with(fmt::format("field '{}'", request.output));
   } else {
-    const auto found = find_field(source.schema(), request.field);
-    if (!found.ok()) return found.status().with(fmt::format("field '{}'", request.output));
-    work.field = found.value();
-    const Field& field = source.schema()[work.field];
-    spec.stored = stored_as(field);
-    // Where a value may have its own shape: in a list, or on the way into a function.
-    const Packing wanted =
-        request.packing.value_or(request.many ? Packing::kList : Packing::kDense);
-    spec.one_shape = !request.then &&
-                     (wanted == Packing::kDense || (request.many && wanted == Packing::kRagged));
-    const bool takes_arrays =
-        request.what == "image" || request.what == "boxes" || request.what == "points";
-    if (takes_arrays && (field.kind == Kind::kArray || field.kind == Kind::kTokens))
-      spec.array = {false, field.dtype, field.shape};
-    if (takes_numbers(request.what))
-      if (Status s = describe_numbers(request, source, work.field, spec); !s.ok())
-        return s.with(fmt::format("field '{}'", request.output));
-    if (spec.stored != Stored::kBytes && request.what != "scalar" && request.what != "array")
-      return invalid(fmt::format(
-          "field '{}': '{}' is a number that the index holds; take it with hr.scalar(\"{}\")",
-          request.output, request.field, request.field));
+    work.field = kNoField;
+    if (Status s = describe_absent(request, like, spec); !s.ok())
+      return s.with(fmt::format("field '{}'", request.output));
   }
-  HEADRACE_ASSIGN(work.decoder, make_decoder(spec));
-  if (work.decoder->inputs() > 1)
-    return unsupported(fmt::format("field '{}': its decoder takes {} inputs, and one is given",
-                                   request.output, work.decoder->inputs()));
-  if (request.then && work.decoder->deferred() != nullptr)
-    return invalid(
-        fmt::format("field '{}': with defer=true a picture is decoded after the batch "
-                    "is made: no function may follow",
-                    request.output));
-  if (request.then) {
-    HEADRACE_ASSIGN(work.decoder, request.then(std::move(work.decoder)));
-  }
-  work.spec.value = work.decoder->output();
-  HEADRACE_ASSIGN(work.spec.packing, choose_packing(request, *work.decoder));
-  if (request.pad && work.spec.packing == Packing::kPadded) {
-    auto pad = pad_value(*request.pad, work.spec.value.dtype);
-    if (!pad.ok()) {
-      const std::string why(pad.status().message());
-      return invalid(fmt::format("field '{}': {}; give another value, or a cast before .padded()",
-                                 request.output, why));
-    }
-    work.spec.pad = pad.value();
-  }
-  return work;
+  HEADRACE_TRY(make_decoders(request, spec, work));
+  return finish_column(request, std::move(work));
 }
 
 }  // namespace headrace

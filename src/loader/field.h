@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "engine/engine.h"
 #include "index/source.h"
+#include "loader/absent.h"
 #include "transform/program/program.h"
 
 namespace headrace {
@@ -31,6 +32,11 @@ struct FieldRequest {
   std::optional<Packing> packing;  // unset: dense where the shape is fixed, list for text and bytes
   std::optional<PadNumber> pad;    // of padded values; unset: 0
   bool many = false;               // any number of values a sample: a list each
+  // A sample that lacks the field: its default, which the steps follow; zeros, and a column
+  // OUTPUT_valid that tells; an empty place in a list.  None of them: bad data.
+  std::optional<DefaultValue> otherwise;
+  bool optional = false;
+  bool is_none_when_absent = false;
   // Python functions: makes a decoder that goes on where this one ends.
   std::function<Result<DecoderPointer>(DecoderPointer)> then;
 };
@@ -47,10 +53,17 @@ void share_pictures(std::vector<FieldRequest>& requests);
 // One field of one source, checked as far as that can be before data moves.
 struct FieldWork {
   ColumnSpec spec;
-  bool is_key = false;
-  uint32_t field = 0;  // of the source's schema
+  uint32_t field = 0;  // of the source's schema, or kKeyField, kNoField
   DecoderPointer decoder;
+  std::shared_ptr<const AbsentValue> absent;  // null: the field must be there
+
+  bool is_key() const { return field == kKeyField; }
+  bool is_stored() const { return field != kKeyField && field != kNoField; }
 };
-Result<FieldWork> make_field(const FieldRequest& request, const Source& source);
+// `like`: what another source gives, for a source that has no such field and need not.
+Result<FieldWork> make_field(const FieldRequest& request, const Source& source,
+                             const TensorSpec* like = nullptr);
+// Whether the data have it, or its key is asked for.
+bool has_field(const FieldRequest& request, const Source& source);
 
 }  // namespace headrace

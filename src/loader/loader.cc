@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/machine.h"
+#include "loader/equal_outputs.h"
 
 namespace headrace {
 namespace {
@@ -59,6 +60,10 @@ size_t batches_ahead(uint64_t batch, int threads) {
   return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 2, 3, 64));
 }
 
+Status in_source(const Status& status, const std::string& name) {
+  return name.empty() ? status : status.with(fmt::format("source '{}'", name));
+}
+
 }  // namespace
 
 Result<PlanSource> plan_source(const LoaderSource& s) {
@@ -71,8 +76,8 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
   std::vector<uint32_t> draws;  // of each block
   if (s.weights != nullptr) {
     if (s.weights->samples() != s.source->size())
-      return invalid(fmt::format("{} weights for {} samples", s.weights->samples(),
-                                 s.source->size()));
+      return invalid(
+          fmt::format("{} weights for {} samples", s.weights->samples(), s.source->size()));
     HEADRACE_ASSIGN(draws, s.weights->blocks(blocks.samples));
     out.fingerprint =
         Hasher().add(out.fingerprint).add(s.weights->fingerprint().hex()).finish().hex();
@@ -83,15 +88,15 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
 }
 
 Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
-                                             std::vector<FieldRequest> requests,
                                              LoaderOptions options) {
   if (sources.empty()) return invalid("there is no source");
   std::unique_ptr<Loader> out(new Loader);
   out->sources_ = std::move(sources);
   out->plan_options_ = options.plan;
-  if (requests.empty()) requests = fields_as_they_lie(out->sources_.front().source->schema());
-  share_pictures(requests);
-  for (const LoaderSource& s : out->sources_) HEADRACE_TRY(out->add_source(s, requests));
+  HEADRACE_TRY(out->add_sources());
+  for (const FieldRequest& request : out->sources_.front().requests)
+    HEADRACE_TRY(out->add_column(request.output));
+  HEADRACE_TRY(out->add_masks());
   HEADRACE_ASSIGN(out->plan_, Plan::make(out->plan_sources_, options.plan));
   if (out->epoch_length() == 0) return invalid("the data set has no sample");
   if (out->steps_in_epoch() == 0)
@@ -110,27 +115,73 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
   return out;
 }
 
-Status Loader::add_source(const LoaderSource& s, const std::vector<FieldRequest>& requests) {
-  HEADRACE_ASSIGN(PlanSource plan, plan_source(s));
-  plan_sources_.push_back(std::move(plan));
-  SourceWork& work = works_.emplace_back();
-  work.source = s.source;
-  work.id = s.name.empty() ? 0 : Key(0).with(s.name).value();
-  for (size_t c = 0; c < requests.size(); ++c) {
-    auto made = make_field(requests[c], *s.source);
-    if (!made.ok())
-      return s.name.empty() ? made.status()
-                            : made.status().with(fmt::format("source '{}'", s.name));
-    FieldWork field = std::move(made).value();
-    if (works_.size() == 1) {
-      columns_.push_back({field.spec, field.is_key});
-    } else if (field.spec.value != columns_[c].spec.value) {
-      return invalid(fmt::format("source '{}': field '{}' gives {}, in the first source {}", s.name,
-                                 field.spec.name, field.spec.value.text(),
-                                 columns_[c].spec.value.text()));
+// The sources, without columns yet.
+Status Loader::add_sources() {
+  const bool as_they_lie = sources_.front().requests.empty();
+  for (LoaderSource& s : sources_) {
+    const Source& like = *(as_they_lie ? sources_.front() : s).source;
+    if (s.requests.empty()) s.requests = fields_as_they_lie(like.schema());
+    share_pictures(s.requests);
+    HEADRACE_ASSIGN(PlanSource plan, plan_source(s));
+    plan_sources_.push_back(std::move(plan));
+    SourceWork& work = works_.emplace_back();
+    work.source = s.source;
+    work.id = s.name.empty() ? 0 : Key(0).with(s.name).value();
+  }
+  return check_names(sources_);
+}
+
+// One output: what it is made of in each source, equal in all of them.
+Status Loader::add_column(const std::string& output) {
+  std::vector<FieldWork> made(sources_.size());
+  const FieldWork* like = nullptr;
+  // First those that have it: they say what it is where another lacks it.
+  for (const bool has : {true, false}) {
+    for (size_t k = 0; k < sources_.size(); ++k) {
+      const LoaderSource& s = sources_[k];
+      const FieldRequest& request = *request_of(s, output);
+      if (has_field(request, *s.source) != has) continue;
+      auto field = make_field(request, *s.source, like == nullptr ? nullptr : &like->spec.value);
+      if (!field.ok()) return in_source(field.status(), s.name);
+      made[k] = std::move(field).value();
+      if (like == nullptr) like = &made[k];
     }
-    work.fields.push_back(field.field);
-    work.decoders.push_back(std::move(field.decoder));
+  }
+  if (!request_of(sources_.front(), output)->is_none_when_absent && like->field == kNoField)
+    notes_.push_back(
+        fmt::format("field '{}': the data have no field '{}': every sample gets what is given for "
+                    "a missing one",
+                    output, request_of(sources_.front(), output)->field));
+  for (size_t k = 1; k < made.size(); ++k)
+    HEADRACE_TRY(check_equal(sources_.front().name, made[0].spec, sources_[k].name, made[k].spec));
+  columns_.push_back({made[0].spec});
+  for (size_t k = 0; k < made.size(); ++k) {
+    works_[k].fields.push_back(made[k].field);
+    works_[k].decoders.push_back(std::move(made[k].decoder));
+    works_[k].absent.push_back(std::move(made[k].absent));
+  }
+  return {};
+}
+
+// OUTPUT_valid of every output that is optional in some source, after all outputs.
+Status Loader::add_masks() {
+  const size_t outputs = columns_.size();
+  for (size_t c = 0; c < outputs; ++c) {
+    const std::string& output = columns_[c].spec.name;
+    if (std::none_of(sources_.begin(), sources_.end(),
+                     [&](const LoaderSource& s) { return request_of(s, output)->optional; }))
+      continue;
+    const std::string name = output + "_valid";
+    if (request_of(sources_.front(), name) != nullptr)
+      return invalid(fmt::format(
+          "field '{}' is optional and adds '{}', which is a field too; rename one of them", output,
+          name));
+    columns_.push_back({ColumnSpec{name, {DType::kU8, {}}, Packing::kDense}, c});
+    for (SourceWork& work : works_) {
+      work.fields.push_back(kNoField);
+      work.decoders.push_back(nullptr);
+      work.absent.push_back(nullptr);
+    }
   }
   return {};
 }

@@ -19,6 +19,9 @@ namespace headrace {
 struct LoaderSource {
   std::string name;  // of a mixture; "" for a single source
   std::shared_ptr<const Source> source;
+  // What to make of its fields; none: everything as it lies.  The sources of a mixture give the
+  // same outputs, each from fields and by steps of its own.
+  std::vector<FieldRequest> requests = {};
   std::shared_ptr<const SampleWeights> weights = nullptr;  // of its samples; null: each once
 };
 
@@ -40,7 +43,6 @@ struct LoaderOptions {
 class Loader {
  public:
   static Result<std::unique_ptr<Loader>> make(std::vector<LoaderSource> sources,
-                                              std::vector<FieldRequest> requests,
                                               LoaderOptions options);
 
   uint64_t epoch_length() const { return plan_->epoch_length(); }
@@ -81,7 +83,9 @@ class Loader {
 
  private:
   Loader() = default;
-  Status add_source(const LoaderSource& source, const std::vector<FieldRequest>& requests);
+  Status add_sources();
+  Status add_column(const std::string& output);
+  Status add_masks();
   void choose_engine_options(const LoaderOptions& options);
   void choose_policies(const LoaderOptions& options);
   void note_shared_units();

@@ -55,7 +55,7 @@ std::unique_ptr<Loader> make_loader(std::shared_ptr<const Source> source, uint64
   o.plan.seed = 5;
   o.plan.cut = {batch * world, rank, world, Tail::kKeep};
   o.threads = threads;
-  return Loader::make({{"", std::move(source)}}, fields(), o).value();
+  return Loader::make({{"", std::move(source), fields()}}, o).value();
 }
 
 // The samples of all that is left from `from` on, each checked; or the first error.
@@ -144,10 +144,10 @@ TEST(LoaderTest, RunsGiveTheSameBatchesWithFewerReads) {
   o.plan.seed = 5;
   o.plan.shuffle = Shuffle::kPool;
   o.plan.cut = {8, 0, 1, Tail::kKeep};
-  const auto single = drain(*Loader::make({{"", source}}, fields(), o).value(), {0, 0}).value();
+  const auto single = drain(*Loader::make({{"", source, fields()}}, o).value(), {0, 0}).value();
   const uint64_t reads_of_samples = counted->reads();
   o.read_runs = true;
-  const auto loader = Loader::make({{"", source}}, fields(), o).value();
+  const auto loader = Loader::make({{"", source, fields()}}, o).value();
   EXPECT_TRUE(loader->reads_runs());
   EXPECT_EQ(drain(*loader, {0, 0}).value(), single);
   EXPECT_LT(counted->reads() - reads_of_samples, reads_of_samples / 10);
@@ -156,7 +156,7 @@ TEST(LoaderTest, RunsGiveTheSameBatchesWithFewerReads) {
 TEST(LoaderTest, UnknownFieldListsWhatThereIs) {
   const auto source = open_shards(make_shards(1, 5), 1);
   const auto r =
-      Loader::make({{"", source}}, {{.output = "x", .field = "jpgg", .what = "image"}}, {});
+      Loader::make({{"", source, {{.output = "x", .field = "jpgg", .what = "image"}}}}, {});
   EXPECT_NE(r.status().text().find("it has txt (text), cls (int)"), std::string::npos)
       << r.status().text();
 }

@@ -198,7 +198,7 @@ void put(const Cell& cell, FieldColumn& out) {
   const auto* text = std::get_if<std::string>(&cell);
   if (out.type == ColumnType::kInt) out.ints.push_back(whole != nullptr ? *whole : 0);
   if (out.type == ColumnType::kFloat)
-    out.floats.push_back(real    != nullptr ? *real
+    out.floats.push_back(real != nullptr    ? *real
                          : whole != nullptr ? static_cast<double>(*whole)
                                             : 0);
   if (out.type == ColumnType::kText) out.texts.push_back(text != nullptr ? *text : std::string());

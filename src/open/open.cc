@@ -40,7 +40,7 @@ Status check_root(const Store& store, const Part& part, const FileInfo& list,
   if (store.stat(there).ok()) return {};
   const std::string hint = store.stat(first).ok()
                                ? "it is there relative to the current folder: give that as root"
-                               : fmt::format("nor as {} from the current folder", first);
+                               : "say root=\"…\", the folder that its paths are relative to";
   return not_found(fmt::format("the first file that it names, '{}', is not at {}; {}", first, there,
                                hint))
       .in_file(list.path);
@@ -262,15 +262,37 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
   return opened;
 }
 
-}  // namespace
+// All files that a source reads; none where they are too many.
+std::vector<std::string> files_of(const IndexedSource& source) {
+  std::vector<std::string> out;
+  const uint64_t count = source.shards().first_file(source.shards().size());
+  if (count > CacheStore::kMostExpected) return out;
+  for (uint64_t f = 0; f < count; ++f) out.push_back(source.file_path(static_cast<uint32_t>(f)));
+  return out;
+}
 
-Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptions& options) {
+// The store of the urls, with the cache around it where one is asked for.
+Result<std::shared_ptr<const Store>> store_of(const std::vector<std::string>& urls,
+                                              const OpenOptions& options,
+                                              std::shared_ptr<const CacheStore>& cache) {
   std::shared_ptr<const Store> store = options.store;
   if (store == nullptr) {
     std::vector<std::string> all = urls;
     if (!options.root.empty()) all.push_back(options.root);
     HEADRACE_ASSIGN(store, store_of_all(all, options.storage));
   }
+  if (options.cache.folder.empty()) return store;
+  CacheOptions around = options.cache;
+  around.scope = options.storage.endpoint;
+  HEADRACE_ASSIGN(cache, CacheStore::make(std::move(store), around));
+  return std::shared_ptr<const Store>(cache);
+}
+
+}  // namespace
+
+Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptions& options) {
+  std::shared_ptr<const CacheStore> cache;
+  HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of(urls, options, cache));
   HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
   OpenOptions resolved = options;
   if (options.store == nullptr) {
@@ -281,8 +303,12 @@ Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptio
       resolved.root = root.front();
     }
   }
-  if (!options.index.empty()) return open_by_manifest(urls, paths, store, resolved);
-  return open_by_sidecars(urls, paths, store, resolved);
+  HEADRACE_ASSIGN(Opened opened, options.index.empty()
+                                     ? open_by_sidecars(urls, paths, store, resolved)
+                                     : open_by_manifest(urls, paths, store, resolved));
+  if (cache != nullptr) cache->expect_files(files_of(*opened.source));
+  opened.cache = std::move(cache);
+  return opened;
 }
 
 }  // namespace headrace

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "format/format.h"
 #include "index/indexed_source.h"
+#include "storage/cache/cache.h"
 #include "storage/store_options.h"
 
 namespace headrace {
@@ -27,9 +28,10 @@ struct IndexProgress {
 };
 
 struct OpenOptions {
-  std::shared_ptr<const Store> store = nullptr;  // null: the one that the urls are of
-  StoreOptions storage = {};                     // how that one is opened
-  std::string format = {};                       // by name; "": found out
+  std::shared_ptr<const Store> store = nullptr;    // null: the one that the urls are of
+  StoreOptions storage = current_store_options();  // how that one is opened
+  CacheOptions cache = {};                         // what is put around it
+  std::string format = {};                         // by name; "": found out
   std::string root = {};      // of the paths in a list; "": the folder of the list
   std::string index = {};     // a folder that build_index() made; "": sidecars
   bool keep_sidecars = true;  // false: neither read nor written (stores that are not files)
@@ -47,6 +49,7 @@ struct Opened {
   uint64_t shards_reused = 0;        // by an index that was there
   std::vector<std::string> classes;  // names of the class numbers, of class folders
   std::vector<std::string> notices;  // for the user, once
+  std::shared_ptr<const CacheStore> cache = nullptr;  // of options.cache
 };
 
 inline constexpr uint64_t kMaxImplicitShards = 1000;

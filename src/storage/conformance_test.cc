@@ -7,8 +7,14 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/have.h"
+#include "storage/cache/cache.h"
 #include "storage/fault.h"
 #include "storage/held.h"
+#ifdef HEADRACE_HAVE_CURL
+#include "storage/http/test_server.h"
+#include "storage/s3/test_bucket.h"
+#endif
 #include "storage/local.h"
 #include "storage/memory.h"
 #include "storage/open_store.h"
@@ -28,6 +34,7 @@ struct Fixture {
   std::shared_ptr<const Store> store;
   std::string root;
   std::shared_ptr<TestFolder> folder = nullptr;
+  std::shared_ptr<void> server = nullptr;
 };
 
 constexpr std::pair<std::string_view, std::string_view> kFiles[] = {
@@ -94,6 +101,37 @@ Fixture routed(Fixture second) {
   return second;
 }
 
+#ifdef HEADRACE_HAVE_CURL
+Fixture http() {
+  auto server = std::make_shared<TestServer>();
+  for (const auto& [name, content] : kFiles) server->put("/root/" + std::string(name), content);
+  const std::string root = server->url("/root");
+  return {open_store(root).value().store, root, nullptr, server};
+}
+Fixture s3() {
+  auto server = std::make_shared<TestServer>();
+  for (const auto& [name, content] : kFiles)
+    server->put("/bucket/root/" + std::string(name), content);
+  server->answer(answers_of_s3(*server, 1000));
+  const StoreOptions options{.endpoint = server->url(""),
+                             .credentials = {.access_key = "key", .secret_key = "secret"}};
+  return {open_store("s3://bucket/root", options).value().store, "s3://bucket/root", nullptr,
+          server};
+}
+#endif
+Fixture cached(Fixture inner, bool full = false) {
+  auto folder = std::make_shared<TestFolder>();
+  inner.store =
+      CacheStore::make(inner.store, {.folder = *folder / "cache", .keep_free = 0}).value();
+  for (const auto& [name, content] : kFiles)
+    if (full) (void)inner.store->read_all(join_path(inner.root, name)).ok();
+  // The last reference to what the store reads goes with it.
+  return {std::shared_ptr<const Store>(
+              inner.store.get(), [folder, data = inner.folder,
+                                  store = inner.store](const Store*) mutable { store = nullptr; }),
+          inner.root, folder};
+}
+
 class PlainWrapper final : public StoreWrapper {
  public:
   using StoreWrapper::StoreWrapper;
@@ -117,6 +155,14 @@ constexpr Row kStores[] = {
     {"shared_bandwidth",
      [] { return latency({.latency = 100us, .total_bytes_per_second = 1 << 20, .threads = 1}); }},
     {"fail_later", fail_later},
+#ifdef HEADRACE_HAVE_CURL
+    {"http", http},
+    {"s3", s3},
+#endif
+    {"cache", [] { return cached(memory()); }},
+    {"cache_that_is_full", [] { return cached(local(), true); }},
+    {"cache_of_far", [] { return cached(latency({.latency = 200us})); }},
+    {"cache_of_silent", [] { return cached(around<SilentStore>(memory())); }, false},
     {"routed", [] { return routed(local()); }},
     {"routed_twice", [] { return routed(routed(local())); }},
     {"routed_and_slow", [] { return routed(latency({.latency = 100us})); }},

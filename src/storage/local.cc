@@ -267,7 +267,7 @@ extern const StoreKind local_stores = {
     .name = "local",
     .schemes = kSchemes,
     .purpose = "files of this machine, and of what is mounted into it",
-    .make = [](const StoreOptions&) -> Result<std::shared_ptr<const Store>> {
+    .make = [](const StoreOptions&, std::string_view) -> Result<std::shared_ptr<const Store>> {
       return local_store();
     },
 };

@@ -86,11 +86,27 @@ std::string without_file(std::string_view url) {
 struct Owner {
   std::shared_ptr<const Store> registered;
   const StoreKind* kind = nullptr;
+  std::string_view scheme = {};  // where it matters
   bool operator==(const Owner&) const = default;
 };
 
+// https://name:password@host/…
+bool names_password(std::string_view url) {
+  const std::string_view scheme = scheme_of(url);
+  if (scheme.empty()) return false;
+  std::string_view authority = url.substr(scheme.size() + 3);
+  authority = authority.substr(0, authority.find('/'));
+  const size_t at = authority.find('@');
+  return at != std::string_view::npos && authority.substr(0, at).find(':') < at;
+}
+
 Result<Owner> owner_of(std::string_view url) {
   const std::string_view scheme = scheme_of(url);
+  if (names_password(url))  // and is not repeated here
+    return invalid(
+        fmt::format("a password in a URL ends up in logs: write {}://{} and give "
+                    "hr.storage(user='name', password='...')",
+                    scheme, url.substr(url.find('@') + 1)));
   if (auto store = open_stores().registered(scheme); store != nullptr)
     return Owner{.registered = std::move(store)};
   const StoreKind* kind = find_kind(scheme.empty() ? kFile : scheme);
@@ -98,28 +114,19 @@ Result<Owner> owner_of(std::string_view url) {
     return unsupported(
         fmt::format("'{}': this build does not read {}://; it reads plain paths and {}", url,
                     scheme, open_stores().known()));
-  return Owner{.kind = kind};
+  return Owner{.registered = nullptr,
+               .kind = kind,
+               .scheme = kind->mixes_schemes ? std::string_view() : scheme};
 }
 
 }  // namespace
-
-Status StoreOptions::validate() const {
-  if (addressing != "auto" && addressing != "path" && addressing != "virtual")
-    return invalid(fmt::format("addressing is 'auto', 'path' or 'virtual', not '{}'", addressing));
-  if (credentials.empty() != credentials.secret_key.empty())
-    return invalid("access_key and secret_key come together");
-  for (const double seconds :
-       {backoff_s, connect_timeout_s, stall_retry_s, stall_warning_s, stall_error_s})
-    if (!(seconds > 0)) return invalid("times of a storage are seconds above 0");
-  return {};
-}
 
 Result<OpenedUrl> open_store(std::string_view url, const StoreOptions& options) {
   HEADRACE_ASSIGN(Owner owner, owner_of(url));
   if (owner.registered) return OpenedUrl{std::move(owner.registered), std::string(url)};
   const std::string_view scheme = scheme_of(url);
   HEADRACE_TRY(options.validate());
-  HEADRACE_ASSIGN(std::shared_ptr<const Store> store, owner.kind->make(options));
+  HEADRACE_ASSIGN(std::shared_ptr<const Store> store, owner.kind->make(options, scheme));
   return OpenedUrl{std::move(store),
                    scheme.empty() || scheme == kFile ? without_file(url) : std::string(url)};
 }

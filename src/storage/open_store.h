@@ -23,8 +23,10 @@ namespace headrace {
 struct StoreKind {
   std::string_view name;  // as in stores.inc
   std::span<const std::string_view> schemes;
-  std::string_view purpose;  // for the user, in a few words
-  Result<std::shared_ptr<const Store>> (*make)(const StoreOptions& options);
+  std::string_view purpose;   // for the user, in a few words
+  bool mixes_schemes = true;  // one store reads what is of any of them
+  Result<std::shared_ptr<const Store>> (*make)(const StoreOptions& options,
+                                               std::string_view scheme);
 };
 
 std::span<const StoreKind* const> all_stores();
@@ -36,11 +38,12 @@ struct OpenedUrl {
 
 // Plain paths and file:// are of the local file system, whose paths have no scheme; of all others
 // the path is the URL.  An unknown scheme is kUnsupported: the text lists the known ones.
-Result<OpenedUrl> open_store(std::string_view url, const StoreOptions& options = {});
+Result<OpenedUrl> open_store(std::string_view url,
+                             const StoreOptions& options = current_store_options());
 
 // The one store that all of `urls` lie in.
-Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> urls,
-                                                  const StoreOptions& options = {});
+Result<std::shared_ptr<const Store>> store_of_all(
+    std::span<const std::string> urls, const StoreOptions& options = current_store_options());
 
 // Of a URL that is to be written, or opened by a library that knows files alone: its path.
 // kUnsupported where it is of another store.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -89,6 +90,9 @@ Result<std::vector<FileInfo>> Store::list(const std::string& folder) const {
     all.insert(all.end(), std::move_iterator(page.entries.begin()),
                std::move_iterator(page.entries.end()));
   } while (!after.empty());
+  // Object stores go by keys: "sub.txt" comes before "sub/x", and may end a page.
+  const auto by_path = [](const FileInfo& a, const FileInfo& b) { return a.path < b.path; };
+  if (!std::is_sorted(all.begin(), all.end(), by_path)) std::sort(all.begin(), all.end(), by_path);
   return all;
 }
 

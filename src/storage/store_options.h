@@ -40,6 +40,8 @@ struct StoreOptions {
 
   // HTTP.
   std::string token = {};  // Authorization: Bearer
+  std::string user = {};   // Authorization: Basic
+  std::string password = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string ca_file = {};       // in place of the system's
   bool allow_plain_http = false;  // credentials over http:// to other machines
@@ -57,6 +59,23 @@ struct StoreOptions {
 
   // Whether the numbers make sense.
   Status validate() const;
+};
+
+// Of the innermost ScopedStoreOptions of this thread; else the defaults.
+const StoreOptions& current_store_options();
+
+// While it lives, what its thread opens without options of its own is opened with these: a call
+// that opens many things (formats, lists, files of arrays) need not hand them through.
+class ScopedStoreOptions {
+ public:
+  explicit ScopedStoreOptions(const StoreOptions& options);
+  ~ScopedStoreOptions();
+  ScopedStoreOptions(const ScopedStoreOptions&) = delete;
+  ScopedStoreOptions& operator=(const ScopedStoreOptions&) = delete;
+
+ private:
+  const StoreOptions options_;
+  const StoreOptions* const before_;
 };
 
 }  // namespace headrace

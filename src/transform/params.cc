@@ -5,6 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
+
+#include "transform/parameters.h"
 
 namespace headrace {
 namespace {
@@ -19,6 +22,16 @@ std::optional<std::vector<double>> as_numbers(const Param& p) {
   if (const auto* list = std::get_if<std::vector<double>>(&p)) return *list;
   if (const auto one = as_number(p)) return std::vector<double>{*one};
   return std::nullopt;
+}
+
+void note(const std::string& name, std::string_view type, std::optional<Param> fallback = {}) {
+  if (ParamRecorder* recorder = ParamRecorder::current())
+    recorder->note(name, type, std::move(fallback));
+}
+
+ParamRecorder*& this_threads_recorder() {
+  static thread_local ParamRecorder* recorder = nullptr;
+  return recorder;
 }
 
 bool is_integer(double v) {
@@ -43,6 +56,33 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+ParamRecorder::ParamRecorder() {
+  this_threads_recorder() = this;
+}
+
+ParamRecorder::~ParamRecorder() {
+  this_threads_recorder() = nullptr;
+}
+
+ParamRecorder* ParamRecorder::current() {
+  return this_threads_recorder();
+}
+
+void ParamRecorder::note(const std::string& name, std::string_view type,
+                         std::optional<Param> fallback) {
+  if (!taken_.empty() && taken_.back().name == name) {
+    if (!taken_.back().type.empty()) return;
+    taken_.back().type = type;
+    taken_.back().fallback = std::move(fallback);
+    return;
+  }
+  taken_.push_back({name, type, std::move(fallback)});
+}
+
+void ParamRecorder::note_word(const std::string& name, std::string_view word) {
+  taken_.push_back({name, "", {}, {std::string(word)}});
+}
+
 bool Params::find(const std::string& name, Param& out) {
   known_.push_back(name);
   auto node = values_.extract(name);
@@ -59,6 +99,7 @@ void Params::missing(const std::string& name) {
 }
 
 double Params::take_number(const std::string& name, double fallback) {
+  note(name, "number", fallback);
   Param p;
   if (!find(name, p)) return fallback;
   const auto number = as_number(p);
@@ -67,6 +108,7 @@ double Params::take_number(const std::string& name, double fallback) {
 }
 
 bool Params::take_flag(const std::string& name, bool fallback) {
+  note(name, "flag", fallback);
   Param p;
   if (!find(name, p)) return fallback;
   if (const auto* flag = std::get_if<bool>(&p)) return *flag;
@@ -75,6 +117,7 @@ bool Params::take_flag(const std::string& name, bool fallback) {
 }
 
 std::string Params::take_text(const std::string& name, std::string fallback) {
+  note(name, "text", fallback);
   Param p;
   if (!find(name, p)) return fallback;
   if (auto* text = std::get_if<std::string>(&p)) return std::move(*text);
@@ -83,6 +126,7 @@ std::string Params::take_text(const std::string& name, std::string fallback) {
 }
 
 std::vector<double> Params::take_numbers(const std::string& name, std::vector<double> fallback) {
+  note(name, "numbers", fallback);
   Param p;
   if (!find(name, p)) return fallback;
   auto numbers = as_numbers(p);
@@ -91,26 +135,31 @@ std::vector<double> Params::take_numbers(const std::string& name, std::vector<do
 }
 
 std::vector<double> Params::need_numbers(const std::string& name) {
+  note(name, "numbers");
   if (!values_.contains(name)) missing(name);
   return take_numbers(name, {});
 }
 
 std::string Params::need_text(const std::string& name) {
+  note(name, "text");
   if (!values_.contains(name)) missing(name);
   return take_text(name, "");
 }
 
 std::vector<int> Params::take_integers(const std::string& name, std::vector<int> fallback) {
+  note(name, "integers", std::vector<double>(fallback.begin(), fallback.end()));
   return values_.contains(name) ? need_integers(name) : (known_.push_back(name), fallback);
 }
 
 int Params::take_integer(const std::string& name, int fallback) {
+  note(name, "integer", static_cast<int64_t>(fallback));
   const auto list = take_integers(name, {fallback});
   if (list.size() != 1) wrong(name, "a whole number");
   return list.empty() ? fallback : list[0];
 }
 
 bool Params::take_word(const std::string& name, std::string_view word) {
+  if (ParamRecorder* recorder = ParamRecorder::current()) recorder->note_word(name, word);
   const auto found = values_.find(name);
   if (found == values_.end()) return false;
   const auto* text = std::get_if<std::string>(&found->second);
@@ -121,6 +170,7 @@ bool Params::take_word(const std::string& name, std::string_view word) {
 }
 
 std::vector<int> Params::need_integers(const std::string& name) {
+  note(name, "integers");
   std::vector<int> out;
   for (const double v : need_numbers(name)) {
     if (!is_integer(v)) {

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from ..errors import Unsupported, UsageError
+from ..messages import tell_once
 from .alike import in_units_of_the_first, units_of
 from .calendars import times_of
-from .files import expanded, kind_of, named_arrays, read_arrays
+from .files import expanded, kind_of, named_arrays
 from .groups import which_group
-from .model import Stored, listed, unpacked_alike
+from .kept import Kept
+from .model import MOST_KEPT, Stored, by_values, is_coordinate, listed, unpacked_alike
 from .texts import texts_alike
 from .timeline import Timeline
 from .volumes import read_cases
@@ -26,11 +29,44 @@ class Cube:
     #: Axes of which only some indexes are there.
     cuts: Mapping[str, list[int]] = {}
 
-    def __init__(self, urls: Sequence[str]) -> None:
+    _kept: Kept | None = None
+
+    def __init__(self, urls: Sequence[str], index: Any = None) -> None:
         self.paths = expanded(urls)
-        self.kind = kind_of(self.paths[0][0])
-        self.files = [named_arrays(path, group) for path, group in self.paths]
+        with Kept(self.paths, "", index, lambda: kind_of(self.paths[0][0])) as kept:
+            self._kept, self.kind = kept, kept.format
+            self.files = [kept.arrays(p, g, lambda p=p, g=g: named_arrays(p, g)) for p, g in self.paths]  # type: ignore[misc]
+            if self.kind != "zarr":  # whose chunks are looked for when they are asked for
+                self.keep()
         self.where = self.paths[0][0]
+
+    def keep(self, to: Any = None) -> None:
+        """Keeps in the index what was learned since it was opened."""
+        if self._kept is not None and (words := self._kept.keep(to)):
+            tell_once(words)
+
+    def learn_all(self) -> None:
+        """Looks for the chunks of all arrays of all files, and for the values of coordinates."""
+        for arrays in self.files:
+            for stored in arrays.values():
+                if not stored.why:
+                    _ = stored.places
+                    self._known_values(stored)
+
+    def _known_values(self, stored: Stored) -> Stored:
+        """A coordinate with its values, which the index keeps."""
+        from .description import values_of
+
+        if not is_coordinate(stored) or stored.reader is not None or not all(stored.shape):
+            return stored
+        if not stored.kept:
+            raw = copy(stored)
+            raw.packed, raw.missing, raw.also_missing = False, None, []
+            values = values_of(self, raw, parts=[raw])
+            if values.nbytes > MOST_KEPT:
+                return stored
+            stored.kept = values.tobytes()
+        return by_values(stored, stored.kept)
 
     def variable(self, name: str) -> Stored:
         first = self.files[0]
@@ -62,8 +98,11 @@ class Cube:
         numbers = [p for p in found if p is not None and not p.why and p.dims == (along,) and _is_numbers(p)]
         if len(numbers) < len(found):
             return None
+        for p in numbers:
+            self._known_values(p)
         parts = in_units_of_the_first([path for path, _ in self.paths], numbers)
-        values = [values_of(self, p, parts=[p]) for p in unpacked_alike(parts) if p.shape[0]]
+        known = unpacked_alike([self._known_values(p) for p in parts])
+        values = [values_of(self, p, parts=[p]) for p in known if p.shape[0]]
         times = times_of(numbers[0].attributes)
         # Levels and the like, which have units, have steps of their own.
         ordered = times is not None or units_of(numbers[0]) is None
@@ -76,7 +115,7 @@ class Cube:
             return None
         from .description import values_of
 
-        return values_of(self, stored)
+        return values_of(self, self._known_values(stored))
 
     def open_all(self) -> None:
         """Called where all variables are asked for."""
@@ -95,10 +134,14 @@ class Cube:
 class Cases(Cube):
     """Files, or groups of them, that are a sample each."""
 
-    def __init__(self, urls: Sequence[str], along: str) -> None:
+    def __init__(self, urls: Sequence[str], along: str, index: Any = None) -> None:
         self.paths = expanded(urls)
-        self.kind = kind_of(self.paths[0][0])
-        self.names, self.files = read_cases(self.paths, along, read_arrays, self.kind)
+        mode = "groups" if along == "group" else ""
+        with Kept(self.paths, mode, index, lambda: kind_of(self.paths[0][0])) as kept:
+            self._kept, self.kind = kept, kept.format
+            self.names, self.files = read_cases(self.paths, along, kept, self.kind)
+            if self.kind != "zarr":
+                self.keep()
         self.where = self.paths[0][0]
 
     def segments(self, name: str, along: str | None) -> list[Stored]:

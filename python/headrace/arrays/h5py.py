@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from . import stored_files
+from .stored_files import StoreFile, is_url
+
 #: Chunks that h5py keeps open; its own default is 1 MiB.
 _CACHE_BYTES = 64 << 20
 
@@ -50,7 +53,8 @@ class _Reader:
         import h5py
 
         if self._dataset is None or self._owner != os.getpid():
-            self._dataset = h5py.File(self.path, "r", rdcc_nbytes=_CACHE_BYTES)[self.name]
+            file = StoreFile(self.path) if is_url(self.path) else self.path
+            self._dataset = h5py.File(file, "r", rdcc_nbytes=_CACHE_BYTES)[self.name]
             self._owner = os.getpid()
         return self._dataset
 
@@ -60,6 +64,20 @@ class _Reader:
             data = data[part]
         return data
 
+    def spec(self) -> list[Any]:
+        """For the index: what ``reader_of`` makes it of again."""
+        return ["values", self.name, 0, list(self.member)]
+
+
+def reader_of(spec: list[Any], path: str) -> Any:
+    """The reader that an index names, of the file or store that it is of."""
+    kind, name, element_bytes, member = spec
+    if kind == "zarr":
+        from .zarr_python import ZarrNumbers
+
+        return ZarrNumbers(path, stored_files.join(path, name), element_bytes)
+    return Numbers(path, name, element_bytes, tuple(member)) if kind == "numbers" else Values(path, name, tuple(member))
+
 
 class Numbers(_Reader):
     """``reader(offset, length)`` gives bytes of the array as if its elements lay one after the other."""
@@ -67,6 +85,9 @@ class Numbers(_Reader):
     def __init__(self, path: str, name: str, element_bytes: int, member: tuple[str, ...] = ()) -> None:
         super().__init__(path, name, member)
         self.element_bytes = element_bytes
+
+    def spec(self) -> list[Any]:
+        return ["numbers", self.name, self.element_bytes, list(self.member)]
 
     def __call__(self, offset: int, length: int | None) -> bytes:
         if not length:

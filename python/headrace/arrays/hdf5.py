@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from .h5py import Numbers, Values, bytes_of
 from .hdf5_chunks import find_chunks
 from .hdf5_types import Column, Types
 from .model import LazyArrays, Stored, is_big, no_places, number_type, one_place, plain_attributes
+from .stored_files import StoreFile, absolute, is_url
 
 _FILTERS = {1: "zlib", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32004: "lz4-hdf5", 32015: "zstd"}
 _OTHERS = {4: "szip", 5: "n-bit", 6: "scale-offset", 32008: "bitshuffle", 32013: "zfp", 32026: "Blosc2"}
@@ -66,7 +66,7 @@ def hdf5_groups(path: str, within: str) -> list[tuple[str, list[Stored]]]:
 def _opened(path: str, work: Callable[[Any, Any], Any]) -> Any:
     h5py = _h5py()
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(StoreFile(path) if is_url(path) else path, "r") as file:
             return work(h5py, file)
     except Error:
         raise
@@ -125,7 +125,7 @@ class _File:
 
     def __init__(self, h5py: Any, file: Any, path: str) -> None:
         plist = file.id.get_create_plist()
-        self.h5py, self.path = h5py, os.path.abspath(path)
+        self.h5py, self.path = h5py, absolute(path)
         self.address_bytes, self.size_bytes = (int(n) for n in plist.get_sizes())
         self.base = int(plist.get_userblock())
         self.types = Types(h5py, self.address_bytes)
@@ -217,7 +217,7 @@ class _File:
             out.why = "it lies within the metadata, in records of records"
         elif out.literal:  # h5py gives the values and not the references, and they are few
             values = [bytes_of(v) for v in np.ravel(dataset[()] if not column.name else dataset[column.name])]
-            out.values = {"literal": b"".join(values), "lengths": [len(v) for v in values]}
+            out.values = {"literal": b"".join(values), "lengths": np.array([len(v) for v in values], np.uint64)}
         else:
             size = self.types.reference_bytes
             references = replace(out, dims=(*out.dims, ""), shape=(*out.shape, size), chunk=(*out.chunk, size), dtype="u8")
@@ -335,6 +335,9 @@ def _compact_bytes(dataset: Any) -> bytes:
 
 def hdf5_attributes(path: str, group: str) -> dict[str, Any]:
     """Of the group (or the file) itself."""
-    with _h5py().File(path, "r") as file:
+
+    def attributes(h5py: Any, file: Any) -> dict[str, Any]:
         where = file.get(group or "/")
-        return plain_attributes(where.attrs) if isinstance(where, _h5py().Group) else {}
+        return plain_attributes(where.attrs) if isinstance(where, h5py.Group) else {}
+
+    return dict(_opened(path, attributes))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from . import stored_files
 from .model import Stored, grid_of, no_places
 
 #: Rows of (offset of its elements on each axis …), and (filters left out, address, stored bytes) of each.
@@ -137,10 +138,4 @@ def _lies_there(dataset: Any, out: Stored, number: Any, about: Any) -> bool:
         read = bytes(dataset.id.read_direct_chunk(offset)[1])
     except (OSError, ValueError, RuntimeError, KeyError):
         return False
-    return read == _at(out.files[0], address, size)
-
-
-def _at(path: str, offset: int, size: int) -> bytes:
-    with open(path, "rb") as f:
-        f.seek(offset)
-        return f.read(size)
+    return read == stored_files.read(out.files[0], address, size)

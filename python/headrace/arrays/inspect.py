@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import terminal
+from . import stored_files
 from .cube import Cube
 from .files import are_arrays
 from .model import WHOLE_FILE, Stored
@@ -27,7 +27,7 @@ def _stored_bytes(stored: Stored) -> int:
     numbers = np.unique(stored.places[whole][:, 0])
     if stored.file_bytes is not None:
         return int(sizes[~whole].sum()) + int(stored.file_bytes[numbers].sum())
-    return int(sizes[~whole].sum()) + sum(os.path.getsize(stored.files[int(n)]) for n in numbers)
+    return int(sizes[~whole].sum()) + sum(i.bytes for i in stored_files.stat_all([stored.files[int(n)] for n in numbers]) if i)
 
 
 def _about(stored: Stored) -> dict[str, Any]:
@@ -59,6 +59,7 @@ def look_at_arrays(urls: Sequence[str]) -> list[dict[str, Any]]:
         return []
     cube = Cube(urls)
     rows = [_about(stored) for stored in cube.files[0].values()]
+    cube.keep()
     return [{**row, "files": len(cube.files)} for row in rows]
 
 

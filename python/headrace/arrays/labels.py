@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from . import stored_files
 from .model import Stored
 
 _NAME = "headrace-labels"
@@ -57,14 +58,14 @@ class Entry:
 def label_places(d: Any, name: str, axes: int) -> tuple[Any, str]:
     """Where some elements of each class of the label lie in each case; and what the user should know, or ""."""
     number = d.variable(name)
-    folder = os.path.dirname(os.path.abspath(d.cube.paths[0][0]))
+    folder = stored_files.parent(stored_files.absolute(d.cube.paths[0][0]))
     segments = d.cube.segments(d.variables[number]["name"], None)
     volumes = [_volume(case, s, axes, folder) for case, s in zip(d.cube.names, segments)]
     whole = (folder, name, axes, *((v.key, v.stamp) for v in volumes))
     if whole in _known:
         return _known[whole], ""
-    cached = _core.cached_sidecar(os.path.join(folder, _NAME), False)
-    kept = [read(p) for p in (os.path.join(folder, f"{_NAME}.hridx"), cached)]
+    cached = _core.cached_sidecar(stored_files.join(folder, _NAME), False)
+    kept = [read(p) for p in (stored_files.join(folder, f"{_NAME}.hridx"), cached)]
     found = [_fitting([k[v.key] for k in kept if v.key in k], v, axes) for v in volumes]
     missing = [i for i, classes in enumerate(found) if classes is None]
     notice = ""
@@ -83,7 +84,7 @@ def label_places(d: Any, name: str, axes: int) -> tuple[Any, str]:
 
 
 def _volume(case: str, stored: Stored, axes: int, folder: str) -> Volume:
-    files = [os.path.relpath(f, folder) for f in stored.files]
+    files = [stored_files.relative(f, folder) for f in stored.files]
     room = stored.shape[len(stored.shape) - axes :] if len(stored.shape) >= axes else ()
     out = Volume(json.dumps([case, stored.name, axes, files[:1]]), files[0] if files else "", "", room)
     about = hashlib.blake2b(digest_size=16)
@@ -93,11 +94,11 @@ def _volume(case: str, stored: Stored, axes: int, folder: str) -> Volume:
         about.update(np.ascontiguousarray(stored.places, "<u8").tobytes())
     about.update(stored.literal)
     for path, named in zip(stored.files, files):
-        try:
-            info = os.stat(path)
-        except OSError:  # h5py reads it, or it is gone, which whoever reads it will say
+        info = stored_files.stat(path)
+        if info is None:  # h5py reads it, or it is gone, which whoever reads it will say
             return out
-        about.update(repr((named, info.st_size, info.st_mtime_ns)).encode())
+        tag = (info.version,) if stored_files.is_url(path) else ()
+        about.update(repr((named, info.bytes, info.modified_ns, *tag)).encode())
     out.stamp = about.hexdigest()
     return out
 
@@ -153,16 +154,19 @@ def _parsed(data: bytes) -> dict[str, Entry]:
 
 def _keep(entries: dict[str, Entry], folder: str) -> str:
     """Beside the data, or in the user's folder; in words, where it cannot be kept or lies elsewhere."""
-    there = {k: e for k, e in entries.items() if e.stamp and os.path.exists(os.path.join(folder, e.file))}
+    far = stored_files.is_url(folder)
+    there = {k: e for k, e in entries.items() if e.stamp and (far or os.path.exists(os.path.join(folder, e.file)))}
     data = _packed(there)
     if not there or len(data) > _MOST_BYTES:
         return ""
     try:
+        if far:
+            raise OSError("the data are not on this machine")
         _write(os.path.join(folder, f"{_NAME}.hridx"), data)
         return ""
     except OSError as beside:
         try:
-            path = _core.cached_sidecar(os.path.join(folder, _NAME), True)
+            path = _core.cached_sidecar(stored_files.join(folder, _NAME), True)
             _write(path, data)
             return f"where labels lie cannot be kept beside the data ({beside}): it is kept in {path}"
         except OSError as e:

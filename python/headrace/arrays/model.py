@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, Unsupported
+from ..errors import DataError, Error, Unsupported
+from . import stored_files
 
 WHOLE_FILE = (1 << 64) - 1
 
@@ -24,6 +24,8 @@ MOST_CHUNKS = 1 << 27
 #: Bytes of an array that are kept in memory, where a sample takes no more than the second number of them.
 MOST_HELD = 32 << 20
 MOST_HELD_A_SAMPLE = 64
+#: Bytes of an array that the index keeps.
+MOST_KEPT = 8 << 20
 
 
 @dataclass
@@ -73,6 +75,10 @@ class Stored:
     reader: Callable[[int, int], bytes] | None = None
     slow: str = ""
     library: str = "h5py"  # whose reader it is
+    #: All elements as stored, one after the other, where they were read already: of coordinates.
+    kept: bytes = b""
+    #: Of arrays in many files: the folders and files of metadata that were looked at, as they were before.
+    looked_at: Any = None
 
     def described(self, first_file: int) -> dict[str, Any]:
         """For ``_core.open_arrays``; files count from ``first_file`` on."""
@@ -139,6 +145,20 @@ class Stored:
     def unpacked_dtype(self) -> str:
         """What packed numbers become; the engine has the same rule."""
         return "f32" if self.dtype in ("u8", "i8", "u16", "i16", "f32") else "f64"
+
+
+#: What a list is in a description, and a tuple here.
+_TUPLES = ("dims", "shape", "chunk", "record", "layer", "crc")
+
+
+def stored_of(d: Mapping[str, Any], kind: type[Stored] | None = None) -> Stored:
+    """From the engine's description of it, which has the same names."""
+    out = (kind or Stored)(d["name"], ())
+    for name, value in d.items():
+        if name not in ("by_python", "unfound") and value is not None:
+            setattr(out, name, tuple(value) if name in _TUPLES else value)
+    out.filters = [(name, number) for name, number in out.filters]
+    return out
 
 
 def unpacked_alike(segments: Sequence[Stored]) -> list[Stored]:
@@ -237,6 +257,19 @@ def one_layer(stored: Stored, axis: int, index: int) -> Stored:
     return out
 
 
+def is_coordinate(stored: Stored) -> bool:
+    return stored.dims == (stored.name,) and stored.kind == "array" and stored.values is None and not stored.why
+
+
+def by_values(stored: Stored, values: bytes) -> Stored:
+    """The array as its elements, little-endian, which were read before."""
+    out = copy(stored)
+    out.literal, out.big_endian, out.filters, out.record, out.crc, out.layer = values, False, [], None, None, None
+    out.chunk, out.places, out.fill, out.reader = tuple(max(1, n) for n in stored.shape), no_places(1), b"", None
+    out.files, out.file_bytes = [], None
+    return out
+
+
 def held_if_small(stored: Stored, along: int | None) -> Stored:
     """Numbers of which a sample takes a few bytes (labels): all of them read now, and not one by one later."""
     plain = stored.dtype and stored.values is None and stored.reader is None and not stored.record and not stored.literal
@@ -248,12 +281,12 @@ def held_if_small(stored: Stored, along: int | None) -> Stored:
     if not 0 < wanted <= min(size, MOST_HELD) or size == WHOLE_FILE or wanted > MOST_HELD_A_SAMPLE * stored.shape[along]:
         return stored
     try:
-        with open(stored.files[0], "rb") as f:
-            f.seek(offset)
-            literal = f.read(wanted)
-    except OSError:
+        literal = stored.kept or stored_files.read(stored.files[0], offset, wanted)
+    except Error:
         return stored  # whoever reads a sample says what is wrong
-    return replace(stored, literal=literal) if len(literal) == wanted else stored
+    if not stored.big_endian and len(literal) <= MOST_KEPT:
+        stored.kept = literal
+    return replace(stored, literal=literal)
 
 
 #: What says how numbers are packed.
@@ -321,28 +354,21 @@ def npy_arrays(path: str) -> list[Stored]:
     """The one array of a ``.npy`` file."""
     from .. import _core
 
-    d = _core.npy_file(path)
-    shape = tuple(d["shape"])
-    name = "data"
-    out = Stored(name, tuple(f"axis{i}" for i in range(len(shape))), shape, tuple(max(1, s) for s in shape), d["dtype"])
-    out.big_endian, out.fortran, out.files = d["big_endian"], d["fortran"], [path]
-    out.places = one_place(d["data"], d["bytes"]) if all(shape) else no_places(0)
-    return [out]
+    return [stored_of(d) for d in _core.npy_arrays(path)[0]]
 
 
 def is_npy_folder(path: str) -> bool:
     """A folder of npy files as ``headrace pack --to npy`` writes it."""
-    return os.path.isfile(os.path.join(path, "arrays.json"))
+    return stored_files.is_file(stored_files.join(path, "arrays.json"))
 
 
 def npy_folder(path: str) -> list[Stored]:
     """NAME.npy each; arrays.json has the names of the axes and what else is said of them."""
     out = []
     try:
-        with open(os.path.join(path, "arrays.json"), "rb") as f:
-            about = json.load(f)["arrays"]
+        about = json.loads(stored_files.read_all(stored_files.join(path, "arrays.json")))["arrays"]
         for name in sorted(about):
-            [one] = npy_arrays(os.path.join(path, f"{name}.npy"))
+            [one] = npy_arrays(stored_files.join(path, f"{name}.npy"))
             one.name, dims = name, about[name]["dims"]
             if dims and len(dims) == len(one.shape):
                 one.dims = tuple(map(str, dims))

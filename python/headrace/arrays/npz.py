@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import zipfile
 import zlib
@@ -11,6 +10,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import DataError, Unsupported
+from . import stored_files
 from .model import Stored, no_places, one_place
 
 _HEAD = 1 << 16  # bytes that hold the header of an array
@@ -19,9 +19,10 @@ _MOST_FROM_A_BYTE = 1032  # deflate's limit
 
 def npz_arrays(path: str) -> list[Stored]:
     """The arrays of the file, by the names of its members."""
-    size = os.path.getsize(path)
+    info = stored_files.stat(path)
+    size = info.bytes if info is not None else 0
     try:
-        with open(path, "rb") as file, zipfile.ZipFile(file) as z:
+        with stored_files.open_file(path) as file, zipfile.ZipFile(file) as z:
             members = [i for i in z.infolist() if i.filename.endswith(".npy")]
             return [_array(path, file, z, info, size) for info in members]
     except (zipfile.BadZipFile, EOFError, struct.error, NotImplementedError, RuntimeError) as e:

@@ -27,16 +27,22 @@ def _shared(fields: Mapping[str, Field], name: str, default: Any) -> Any:
 
 
 def open_arrays(
-    source: Sequence[str] | Cube, fields: Mapping[str, Field] | None
+    source: Sequence[str] | Cube, fields: Mapping[str, Field] | None, index: Any = None
 ) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data set and the fields as they are to be asked of it."""
     cube: Cube
     if isinstance(source, Cube):
         cube = source
     elif isinstance(fields, Mapping) and asks_for_cases(fields):
-        cube = Cases(source, _shared(fields, "along", None))
+        cube = Cases(source, _shared(fields, "along", None), index)
     else:
-        cube = Cube(source)
+        cube = Cube(source, index)
+    opened = _open(cube, fields)
+    cube.keep()
+    return opened
+
+
+def _open(cube: Cube, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]:
     if fields is None:
         cube.open_all()
         return _open_all(cube), None

@@ -79,6 +79,7 @@ def stats(
         out[stored.name] = _entry(rows, axis is not None)
         if axis is not None and per is not None:
             out[stored.name] |= {"per": per, "at": _labels(cube, per, len(rows), along)}
+    cube.keep()
     return out
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .model import Stored, no_places
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def _held(cube: Cube, stored: Stored) -> Stored:
     rows = raw.reshape(count, length) if raw is not None else [b""] * count
     values = [_ended(bytes(row), stored.text_end) for row in rows]
     out = Stored(stored.name, stored.dims[:-1], stored.shape[:-1], tuple(max(1, n) for n in stored.shape[:-1]), "u8", kind="text")
-    out.values = {"literal": b"".join(values), "lengths": [len(v) for v in values]}
+    out.values = {"literal": b"".join(values), "lengths": np.array([len(v) for v in values], np.uint64)}
     out.places, out.files, out.attributes = no_places(0), stored.files, stored.attributes
     return out
 

@@ -34,7 +34,7 @@ def _joined(flat: Stored, offsets: Stored) -> Stored:
     out = Listed(flat.name, offsets.dims, (count,), (max(1, count),), flat.dtype)
     out.kind = "text" if kind in _TEXT else "array" if kind in _NUMBERS else "bytes"
     out.finder = lambda: (no_places(0), flat.files + offsets.files, np.concatenate([flat.file_bytes, offsets.file_bytes]))
-    out.values = {"flat": flat, "offsets": offsets}
+    out.values, out.looked_at = {"flat": flat, "offsets": offsets}, flat.looked_at
     if flat.filters:
         out.why = "its values lie in compressed chunks, which are not read; write them without compression"
     return out

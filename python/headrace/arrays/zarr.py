@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zarr, versions 2 and 3, in local folders and zips: the metadata are parsed here; the engine finds the chunks, which are files."""
+"""Zarr, versions 2 and 3, in folders and zips: the metadata are parsed here; the engine finds the chunks, which are files."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import base64
 import json
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Union
 
 import numpy as np
 
+from .. import _core
 from ..errors import DataError, Unsupported
 from .groups import in_group
 from .model import Listed, Stored, grid_of, plain_attributes
+from .stored_files import absolute, base, is_file, is_url, join, parent, relative
 from .values import join_values
 from .zarr_python import through_zarr, zarr_texts
 from .zarr_types import fill_bytes, filter_step, take_fill, take_scaled, take_type, type_of3
@@ -23,67 +25,71 @@ from .zarr_zip import ZipTree
 MOST_METADATA = 64 << 20
 
 
-def is_zarr(path: str) -> bool:
-    return any(os.path.isfile(os.path.join(path, name)) for name in ("zarr.json", ".zarray", ".zgroup"))
-
-
-class FolderTree:
-    """A store that is a folder."""
+class StoreTree:
+    """A store that is a folder, wherever it lies: its metadata, read by the engine."""
 
     def __init__(self, path: str) -> None:
         self.root = path
+        self._texts, consolidated, self.looked_at = _core.zarr_documents(path)
+        self._documents: dict[str, Any] = {}
+        if consolidated:
+            self._documents = _unfolded(join(path, consolidated), self._texts.pop(consolidated))
 
-    def read(self, path: str, most: int) -> bytes | None:
-        try:
-            if os.path.getsize(path) > most:
-                raise DataError(f"{path} has more than {most} bytes")
-            with open(path, "rb") as f:
-                return f.read()
-        except FileNotFoundError:
-            return None
+    def document(self, path: str) -> Any:
+        """Parsed; None where there is none."""
+        name = relative(path, self.root)
+        if name not in self._documents and name in self._texts:
+            self._documents[name] = _parsed(path, self._texts[name])
+        return self._documents.get(name)
 
-    def folders(self) -> Iterator[str]:
-        """Those of arrays, in the order of their names. They are not listed themselves: they may have a million chunks."""
-        left = [self.root]
-        while left:
-            folder = left.pop()
-            if folder != self.root and _is_array(self, folder):
-                yield folder
-                continue
-            try:
-                with os.scandir(folder) as entries:
-                    below = sorted(e.path for e in entries if e.is_dir(follow_symlinks=False))
-            except OSError:  # lost+found and the like: who misses an array is told which there are
-                continue
-            left += reversed(below)
+    def folders(self) -> list[str]:
+        """Those of metadata, in the order of their names."""
+        found = {n.rpartition("/")[0] for n in (*self._texts, *self._documents)}
+        return [join(self.root, n) if n else self.root for n in sorted(found, key=lambda n: n.split("/"))]
 
     def chunks(self, folder: str, grid: Sequence[int], lead: str, separator: str, form: Any) -> tuple[Any, list[str], Any]:
-        from .. import _core
+        *found, looked_at = _core.zarr_chunks(folder, list(grid), lead, separator, form)
+        self.looked_at += looked_at
+        return found[0], found[1], found[2]
 
-        return _core.zarr_chunks(os.fsencode(folder), list(grid), lead, separator, form)
+
+def _unfolded(path: str, raw: bytes) -> dict[str, Any]:
+    """The documents of all groups and arrays, by their names, of metadata that are consolidated."""
+    parsed = _parsed(path, raw)
+    if path.endswith("/.zmetadata"):
+        return dict(parsed["metadata"])
+    below = parsed.pop("consolidated_metadata")["metadata"]
+    return {"zarr.json": parsed, **{f"{name}/zarr.json": document for name, document in below.items()}}
 
 
-Tree = Union[FolderTree, ZipTree]
+Tree = Union[StoreTree, ZipTree]
 
 
 def _tree(path: str) -> Tree:
-    return FolderTree(path) if os.path.isdir(path) else ZipTree(path)
+    is_zip = path.lower().endswith(".zip") and is_file(path)
+    return ZipTree(path) if is_zip or (not is_url(path) and os.path.isfile(path)) else StoreTree(path)
 
 
-def _json(tree: Tree, path: str) -> Any:
+def _parsed(path: str, raw: bytes) -> Any:
     try:
-        raw = tree.read(path, MOST_METADATA)
-        return None if raw is None else json.loads(raw)
+        return json.loads(raw)
     except (ValueError, RecursionError) as e:
         raise DataError(f"{path} is not JSON: {e}") from None
 
 
+def _json(tree: Tree, path: str) -> Any:
+    if isinstance(tree, StoreTree):
+        return tree.document(path)
+    raw = tree.read(path, MOST_METADATA)
+    return None if raw is None else _parsed(path, raw)
+
+
 def zarr_arrays(path: str, group: str) -> list[Stored]:
     """The arrays of one group of the store."""
-    path = os.path.abspath(path)
+    path = absolute(path)
     tree = _tree(path)
-    if group and _is_array(tree, os.path.join(path, group)):
-        return [_array(tree, os.path.join(path, group))]
+    if group and _is_array(tree, join(path, group)):
+        return [_array(tree, join(path, group))]
     if _is_array(tree, path):
         only = _array(tree, path)
         only.name = "data"  # the folder's name says nothing of it
@@ -92,7 +98,7 @@ def zarr_arrays(path: str, group: str) -> list[Stored]:
     for folder in tree.folders():
         if folder == path or not _is_array(tree, folder):
             continue
-        above = os.path.relpath(os.path.dirname(folder), path)
+        above = relative(parent(folder), path)
         groups.setdefault("" if above == "." else above, []).append(folder)
     out: dict[str, list[Stored]] = {}
     for prefix, folder in in_group(path, group, groups):
@@ -105,19 +111,19 @@ def zarr_arrays(path: str, group: str) -> list[Stored]:
 
 
 def _is_array(tree: Tree, folder: str) -> bool:
-    if tree.read(os.path.join(folder, ".zarray"), MOST_METADATA) is not None:
+    if _json(tree, join(folder, ".zarray")) is not None:
         return True
-    found = _json(tree, os.path.join(folder, "zarr.json"))
+    found = _json(tree, join(folder, "zarr.json"))
     return isinstance(found, dict) and found.get("node_type") == "array"
 
 
 def _array(tree: Tree, folder: str) -> Stored:
     try:
-        second = _json(tree, os.path.join(folder, ".zarray"))
+        second = _json(tree, join(folder, ".zarray"))
         if second is not None:
-            out = _version2(tree, folder, second, _json(tree, os.path.join(folder, ".zattrs")) or {})
+            out = _version2(tree, folder, second, _json(tree, join(folder, ".zattrs")) or {})
         else:
-            out = _version3(tree, folder, _json(tree, os.path.join(folder, "zarr.json")))
+            out = _version3(tree, folder, _json(tree, join(folder, "zarr.json")))
     except (KeyError, TypeError, ValueError, AttributeError, struct.error) as e:
         raise DataError(f"the metadata of {folder} are not as Zarr has them: {type(e).__name__}: {e}") from None
     if not out.name.isprintable() and any("\udc80" <= c <= "\udcff" for c in out.name):
@@ -126,7 +132,7 @@ def _array(tree: Tree, folder: str) -> Stored:
 
 
 def _version2(tree: Tree, folder: str, meta: dict[str, Any], attributes: dict[str, Any]) -> Stored:
-    name, shape, chunk = os.path.basename(folder), tuple(meta["shape"]), tuple(meta["chunks"])
+    name, shape, chunk = base(folder), tuple(meta["shape"]), tuple(meta["chunks"])
     dims = attributes.get("_ARRAY_DIMENSIONS") or [f"axis{i}" for i in range(len(shape))]
     out = Listed(name, tuple(dims), shape, chunk)
     dtype = np.dtype(meta["dtype"]) if isinstance(meta["dtype"], str) else np.dtype("V1")
@@ -163,7 +169,7 @@ def _version2(tree: Tree, folder: str, meta: dict[str, Any], attributes: dict[st
 
 
 def _version3(tree: Tree, folder: str, meta: dict[str, Any]) -> Stored:
-    name, shape = os.path.basename(folder), tuple(meta["shape"])
+    name, shape = base(folder), tuple(meta["shape"])
     if meta["chunk_grid"]["name"] != "regular":
         return Stored(name, (), why=f"its chunk grid is {meta['chunk_grid']['name']!r}; regular ones are read")
     chunk = tuple(meta["chunk_grid"]["configuration"]["chunk_shape"])
@@ -242,6 +248,7 @@ def _find_later(tree: Tree, folder: str, out: Listed, lead: str, separator: str,
     grid = grid_of(out.name, out.shape[:axes], out.chunk[:axes])
     form = _open_shards(out, shard) if shard else None
     out.finder = lambda: tree.chunks(folder, grid, lead, separator, form)
+    out.looked_at = tree.looked_at
 
 
 def _open_shards(out: Listed, options: dict[str, Any]) -> tuple[list[int], list[int], bool, bool] | None:
@@ -266,9 +273,9 @@ def _open_shards(out: Listed, options: dict[str, Any]) -> tuple[list[int], list[
 
 def zarr_attributes(path: str, group: str) -> dict[str, Any]:
     """Of the group itself."""
-    tree, folder = _tree(os.path.abspath(path)), os.path.join(os.path.abspath(path), group)
+    tree, folder = _tree(absolute(path)), join(absolute(path), group)
     if _is_array(tree, folder):
         return {}
-    third = _json(tree, os.path.join(folder, "zarr.json"))
-    found = third.get("attributes") if isinstance(third, dict) else _json(tree, os.path.join(folder, ".zattrs"))
+    third = _json(tree, join(folder, "zarr.json"))
+    found = third.get("attributes") if isinstance(third, dict) else _json(tree, join(folder, ".zattrs"))
     return plain_attributes(found) if isinstance(found, dict) else {}

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from typing import Any
 
 import numpy as np
 
 from .h5py import Numbers
 from .model import Listed, Stored, no_places, number_type, one_place
+from .stored_files import entries, is_url, join, read_all, relative
 
 #: Texts are read when the store is opened; so many and no more.
 _MOST_TEXTS = 1 << 22
@@ -19,9 +21,24 @@ _MOST_TEXTS = 1 << 22
 def _open(root: str, folder: str) -> Any:
     import zarr
 
-    within = os.path.relpath(folder, root)
+    within = relative(folder, root)
     store = zarr.storage.ZipStore(root, mode="r") if os.path.isfile(root) else root
     return zarr.open_array(store, path="" if within == "." else within, mode="r")
+
+
+def _copied(folder: str, to: str) -> str:
+    """All files of a folder of another store, in a local one: zarr-python knows no stores of ours."""
+    left = [(folder, to)]
+    while left:
+        place, local = left.pop()
+        os.makedirs(local, exist_ok=True)
+        for name, is_folder in entries(place):
+            if is_folder:
+                left.append((join(place, name), os.path.join(local, name)))
+                continue
+            with open(os.path.join(local, name), "wb") as f:
+                f.write(read_all(join(place, name)))
+    return to
 
 
 class ZarrNumbers(Numbers):
@@ -31,6 +48,10 @@ class ZarrNumbers(Numbers):
         if self._dataset is None or self._owner != os.getpid():
             self._dataset, self._owner = _open(self.path, self.name), os.getpid()
         return self._dataset
+
+    def spec(self) -> list[Any]:
+        within = relative(self.name, self.path)
+        return ["zarr", "" if within == "." else within, self.element_bytes, []]
 
     def _taken(self, dataset: Any, index: tuple[Any, ...]) -> Any:
         data = np.asarray(dataset[index])
@@ -42,6 +63,9 @@ def through_zarr(root: str, folder: str, out: Listed, dtype: Any, reason: str) -
     plain = Stored(out.name, out.dims, out.shape, tuple(max(1, n) for n in out.shape), number_type(dtype))
     if not plain.dtype or out.kind != "array" or out.inner:
         plain.why = reason
+        return plain
+    if is_url(root):
+        plain.why = f"{reason}; zarr-python may read it from a local disk: copy the store"
         return plain
     try:
         array = _open(root, folder)
@@ -72,9 +96,10 @@ def zarr_texts(root: str, folder: str, out: Listed) -> Stored:
         plain.why = f"it holds {count} texts; up to {_MOST_TEXTS} are read"
         return plain
     try:
-        array = _open(root, folder)
-        texts = np.ravel(np.asarray(array[...]))
-        plain.attributes = {k: v for k, v in dict(array.attrs).items() if isinstance(v, (str, int, float))}
+        with tempfile.TemporaryDirectory() as copy:
+            array = _open(_copied(folder, copy), copy) if is_url(root) else _open(root, folder)
+            texts = np.ravel(np.asarray(array[...]))
+            plain.attributes = {k: v for k, v in dict(array.attrs).items() if isinstance(v, (str, int, float))}
     except ImportError:
         plain.why = "it holds texts, which zarr-python reads: pip install zarr"
         return plain
@@ -82,7 +107,7 @@ def zarr_texts(root: str, folder: str, out: Listed) -> Stored:
         plain.why = f"it holds texts, which zarr-python does not read: {' '.join(str(e).split())[:200]}"
         return plain
     values = [str(t).encode("utf-8", "surrogateescape") if t is not None else b"" for t in texts.tolist()]
-    plain.values = {"literal": b"".join(values), "lengths": [len(v) for v in values]}
+    plain.values = {"literal": b"".join(values), "lengths": np.array([len(v) for v in values], np.uint64)}
     plain.places = no_places(0)
     plain.files = [folder]
     return plain

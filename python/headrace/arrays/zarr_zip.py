@@ -17,6 +17,7 @@ from .. import _core
 from ..errors import DataError, Unsupported
 from .model import no_places
 from .npz import member_begin
+from .stored_files import join, open_file, relative
 
 _METADATA = (".zarray", "zarr.json", ".zgroup")
 _NOT_THERE = (1 << 64) - 1
@@ -25,7 +26,7 @@ _NOT_THERE = (1 << 64) - 1
 def is_zarr_zip(path: str) -> bool:
     """By its directory: something of Zarr's in it."""
     try:
-        with zipfile.ZipFile(path) as z:
+        with open_file(path) as file, zipfile.ZipFile(file) as z:
             return any(n.rpartition("/")[2] in _METADATA for n in z.namelist())
     except (OSError, zipfile.BadZipFile, ValueError):
         return False
@@ -35,15 +36,15 @@ class ZipTree:
     """The members of one file, by their names. ``folder`` in what follows is the file's path, "/" and a name within."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.root = path, path
+        self.path, self.root, self.looked_at = path, path, None
         try:
-            with zipfile.ZipFile(path) as z:
+            with open_file(path) as file, zipfile.ZipFile(file) as z:
                 self.members = {i.filename: i for i in z.infolist() if not i.is_dir()}
         except (zipfile.BadZipFile, ValueError) as e:
             raise DataError(f"{path} is a damaged zip: {e}") from None
 
     def _within(self, path: str) -> str:
-        return os.path.relpath(path, self.path).replace(os.sep, "/").removeprefix("./")
+        return relative(path, self.path).replace(os.sep, "/").removeprefix("./")
 
     def read(self, path: str, most: int) -> bytes | None:
         info = self.members.get(self._within(path))
@@ -52,7 +53,7 @@ class ZipTree:
         if info.file_size > most:
             raise DataError(f"{path} has more than {most} bytes")
         try:
-            with zipfile.ZipFile(self.path) as z:
+            with open_file(self.path) as file, zipfile.ZipFile(file) as z:
                 return z.read(info)
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as e:
             raise DataError(f"{self.path}: member '{info.filename}' cannot be read: {e}") from None
@@ -60,15 +61,15 @@ class ZipTree:
     def folders(self) -> list[str]:
         """All that hold metadata, in the order of their names."""
         found = {n.rpartition("/")[0] for n in self.members if n.rpartition("/")[2] in _METADATA}
-        return [os.path.join(self.path, n) if n else self.path for n in sorted(found)]
+        return [join(self.path, n) if n else self.path for n in sorted(found)]
 
     def chunks(self, folder: str, grid: Sequence[int], lead: str, separator: str, form: Any) -> tuple[Any, list[str], Any]:
         """As ``_core.zarr_chunks`` gives them, of this one file."""
         within = self._within(folder)
         prefix = "" if within == "." else within + "/"
         places = no_places(math.prod(grid))
-        with open(self.path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
+        with open_file(self.path) as file:
+            size = file.seek(0, os.SEEK_END)
             for number, at in enumerate(itertools.product(*map(range, grid))):
                 key = separator.join(map(str, at)) or ("0" if not lead else "")
                 name = prefix + (f"{lead}{separator}{key}" if lead and key else lead or key)

@@ -55,7 +55,7 @@ class Data:
         return {"class folders": self.folder, "pickle index": self.pickle, "tar shards": self.shards}
 
 
-def _names(images: int) -> list[str]:
+def names(images: int) -> list[str]:
     """Paths below DIR, sorted: the order that class folders have. Classes are even to within one."""
     per_class = [len(range(c, images, len(SYNSETS))) for c in range(len(SYNSETS))]
     return [f"train/{s}/{s}_{i:05}.JPEG" for s, n in zip(SYNSETS, per_class) for i in range(n)]
@@ -100,8 +100,8 @@ def make(folder: Path, images: int, progress: Callable[[int, int], None]) -> Dat
     _claim(folder, images)
     for synset in SYNSETS:
         (folder / "train" / synset).mkdir(parents=True, exist_ok=True)
-    names = _names(images)
-    todo = [(i, name) for i, name in enumerate(names) if not (folder / name).exists()]
+    paths = names(images)
+    todo = [(i, name) for i, name in enumerate(paths) if not (folder / name).exists()]
     done = images - len(todo)
     progress(done, images)
     if todo:
@@ -112,10 +112,10 @@ def make(folder: Path, images: int, progress: Callable[[int, int], None]) -> Dat
             for n in pool.map(_make_pictures, [str(folder)] * len(tasks), tasks):
                 done += n
                 progress(done, images)
-    label_of = {name: SYNSETS.index(name.split("/")[1]) for name in names}
+    label_of = {name: SYNSETS.index(name.split("/")[1]) for name in paths}
     with open(folder / "train.pkl", "wb") as f:
         pickle.dump(label_of, f)
-    contents = [(folder / name).read_bytes() for name in names]
+    contents = [(folder / name).read_bytes() for name in paths]
     return Data(
         folder=str(folder / "train"),
         pickle=str(folder / "train.pkl"),

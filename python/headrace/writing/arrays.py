@@ -90,6 +90,7 @@ class ArrayPacking:
         plain = [j for j in self.jobs if j.wanted is not None] or self.jobs
         self.shown = max(plain, key=lambda j: j.plain_bytes)  # whose cost is told
         self.before = self._cost(self.urls, self.shown.source.name)
+        self.cube.keep()
 
     # -- what is written ---------------------------------------------------------------------------
 

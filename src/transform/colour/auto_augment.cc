@@ -113,7 +113,7 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry auto_augment_transform{
-    "auto_augment", "AutoAugment: a pair of changes of the policy (imagenet, cifar10, svhn).",
-    make};
+    "auto_augment",
+    R"(AutoAugment: a pair of changes of ``policy``: "imagenet", "cifar10" or "svhn".)", make};
 
 }  // namespace headrace

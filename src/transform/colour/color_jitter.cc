@@ -75,7 +75,12 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry color_jitter_transform{
-    "color_jitter", "Brightness, contrast, saturation and hue by random factors, in random order.",
+    "color_jitter",
+    R"(Brightness, contrast, saturation and hue change by random factors, in random order.
+
+v means factors from max(0, 1 - v) to 1 + v, for hue turns from -v to v (at most 0.5);
+(low, high) means just that. ``p``: the probability that anything happens, as
+torchvision's RandomApply gives it.)",
     make};
 
 }  // namespace headrace

@@ -48,6 +48,8 @@ Result<Transform> make(Params params) {
 
 extern constinit const TransformEntry gaussian_blur_transform{
     "gaussian_blur",
-    "A Gaussian blur of kernel_size pixels, deviation uniform in sigma=(0.1, 2.0).", make};
+    R"(A Gaussian blur of ``kernel_size`` pixels (odd; one number, or across and down), its
+deviation uniform in ``sigma``. ``p``: the probability that it happens.)",
+    make};
 
 }  // namespace headrace

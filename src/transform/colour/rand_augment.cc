@@ -49,7 +49,7 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry rand_augment_transform{
-    "rand_augment", "RandAugment: num_ops (2) random changes of one magnitude (9 of 31 bins).",
-    make};
+    "rand_augment",
+    R"(RandAugment: ``num_ops`` changes drawn out of fourteen, all of one magnitude.)", make};
 
 }  // namespace headrace

@@ -23,6 +23,6 @@ Result<Transform> make(Params params) {
 
 extern constinit const TransformEntry random_adjust_sharpness_transform{
     "random_adjust_sharpness",
-    "With probability p (0.5), blurred (factor 0) or sharpened (above 1).", make};
+    R"(With probability ``p`` blurred (factor 0) or sharpened (factor above 1).)", make};
 
 }  // namespace headrace

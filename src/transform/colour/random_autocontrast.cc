@@ -17,7 +17,8 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_autocontrast_transform{
-    "random_autocontrast", "With probability p (0.5) each colour is stretched over all levels.",
+    "random_autocontrast",
+    R"(With probability ``p`` each colour is stretched from its darkest and lightest to 0 and 255.)",
     make};
 
 }  // namespace headrace

@@ -18,6 +18,6 @@ Result<Transform> make(Params params) {
 
 extern constinit const TransformEntry random_equalize_transform{
     "random_equalize",
-    "With probability p (0.5) the levels of each colour become equally frequent.", make};
+    R"(With probability ``p`` the levels of each colour become equally frequent.)", make};
 
 }  // namespace headrace

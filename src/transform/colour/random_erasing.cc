@@ -99,6 +99,11 @@ Result<Transform> make(Params params) {
 
 extern constinit const TransformEntry random_erasing_transform{
     "random_erasing",
-    "With probability p (0.5), a random part of the picture is covered by value (0).", make};
+    R"(With probability ``p`` a random part of the picture is covered by ``value``.
+
+``value``: a level from 0 to 255, one for each channel, or ``"random"``. It stands before
+``normalize``: where torchvision erases with 0 after it, say ``value=(124, 116, 104)``, the
+mean of ImageNet. ``"random"`` is noise that ``normalize(hr.IMAGENET)`` makes nearly normal.)",
+    make};
 
 }  // namespace headrace

@@ -16,6 +16,6 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_grayscale_transform{
-    "random_grayscale", "Gray with probability p (0.1).", make};
+    "random_grayscale", R"(Gray with probability ``p``, in as many channels as before.)", make};
 
 }  // namespace headrace

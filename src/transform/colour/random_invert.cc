@@ -16,6 +16,6 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_invert_transform{
-    "random_invert", "255 minus each level, with probability p (0.5).", make};
+    "random_invert", R"(With probability ``p`` every level becomes 255 minus itself.)", make};
 
 }  // namespace headrace

@@ -19,6 +19,7 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_posterize_transform{
-    "random_posterize", "With probability p (0.5), levels keep their first bits.", make};
+    "random_posterize",
+    R"(With probability ``p`` only the first ``bits`` bits of each level stay.)", make};
 
 }  // namespace headrace

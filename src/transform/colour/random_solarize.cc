@@ -19,6 +19,7 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_solarize_transform{
-    "random_solarize", "With probability p (0.5), levels from threshold on are inverted.", make};
+    "random_solarize",
+    R"(With probability ``p`` levels from ``threshold`` on become 255 minus themselves.)", make};
 
 }  // namespace headrace

@@ -36,6 +36,7 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry trivial_augment_transform{
-    "trivial_augment", "TrivialAugment (wide): one random change of random magnitude.", make};
+    "trivial_augment",
+    R"(TrivialAugment (torchvision's TrivialAugmentWide): one change of random magnitude.)", make};
 
 }  // namespace headrace

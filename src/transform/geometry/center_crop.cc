@@ -37,7 +37,7 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry center_crop_transform{
-    "center_crop", "The middle of the picture, padded with zeros where it is smaller than size.",
-    make};
+    "center_crop",
+    R"(The middle of the picture; filled up with zeros where the picture is smaller.)", make};
 
 }  // namespace headrace

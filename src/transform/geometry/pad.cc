@@ -42,6 +42,10 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry pad_transform{
-    "pad", "Wider and higher by padding, filled with fill (0) or as padding_mode says.", make};
+    "pad",
+    R"(Wider and higher. ``padding``: one number for all sides, (left and right, top and bottom),
+or (left, top, right, bottom). ``fill``: a level, or one for each channel. ``padding_mode``:
+"constant", "edge", "reflect" or "symmetric".)",
+    make};
 
 }  // namespace headrace

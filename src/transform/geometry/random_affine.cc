@@ -89,6 +89,12 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_affine_transform{
-    "random_affine", "Turned, moved, scaled and sheared by random amounts; the size stays.", make};
+    "random_affine",
+    R"(Turned, moved, scaled and sheared; the size stays.
+
+``degrees`` as for ``random_rotation``, but clockwise; ``translate``: at most so much of the
+width and of the height; ``scale``: (low, high); ``shear``: v for (-v, v), (low, high) along x,
+or (low x, high x, low y, high y), in degrees. What is left out is left alone.)",
+    make};
 
 }  // namespace headrace

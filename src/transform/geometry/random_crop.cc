@@ -64,7 +64,11 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_crop_transform{
-    "random_crop", "A part of fixed size at a random place, of the picture with padding around it.",
+    "random_crop",
+    R"(A part of ``size`` at a random place, of the picture with ``padding`` around it.
+
+``padding``, ``fill`` and ``padding_mode``: as for ``pad``. A picture that is smaller with
+its padding is an error unless ``pad_if_needed``.)",
     make};
 
 }  // namespace headrace

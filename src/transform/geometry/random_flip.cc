@@ -30,6 +30,6 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_flip_transform{
-    "random_flip", "Left and right change places with probability p (0.5).", make};
+    "random_flip", R"(Mirrored left-right with probability ``p``.)", make};
 
 }  // namespace headrace

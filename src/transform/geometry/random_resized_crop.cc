@@ -87,7 +87,9 @@ Result<Transform> make(Params params) {
 
 extern constinit const TransformEntry random_resized_crop_transform{
     "random_resized_crop",
-    "A part of random area (scale=(0.08, 1)) and shape (ratio=(3/4, 4/3)), resampled to size.",
+    R"(A random part of the picture, resized to ``size``; drawn as torchvision draws it.
+
+``filter``: "nearest", "bilinear", "bicubic" or "lanczos", antialiased as Pillow's.)",
     make};
 
 }  // namespace headrace

@@ -41,6 +41,11 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_rotation_transform{
-    "random_rotation", "Turned by an angle uniform in degrees; the size stays.", make};
+    "random_rotation",
+    R"(Turned counter-clockwise by an angle uniform in ``degrees``: (low, high), or v for (-v, v).
+
+About ``center`` (x, y) or the middle; the size stays. ``interpolation``: "nearest" or
+"bilinear". Pixels are those of torchvision's v2 functions on u8 tensors.)",
+    make};
 
 }  // namespace headrace

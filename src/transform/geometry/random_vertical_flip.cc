@@ -30,6 +30,6 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry random_vertical_flip_transform{
-    "random_vertical_flip", "Top and bottom change places with probability p (0.5).", make};
+    "random_vertical_flip", R"(Mirrored top-bottom with probability ``p``.)", make};
 
 }  // namespace headrace

@@ -54,6 +54,10 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry resize_transform{
-    "resize", "The picture at size (height, width), or with its shorter side at size.", make};
+    "resize",
+    R"(``s``: the shorter side becomes s, as in torchvision. ``(h, w)``: exactly that.
+
+``filter``: "nearest", "bilinear", "bicubic" or "lanczos", antialiased as Pillow's.)",
+    make};
 
 }  // namespace headrace

@@ -31,7 +31,8 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry cast_transform{
-    "cast", "The element type: u8, f16, bf16 or f32.  Values stay 0 to 255 unless normalized.",
+    "cast",
+    R"(``"u8"``, ``"f16"``, ``"bf16"`` or ``"f32"``; without ``normalize`` values stay 0 to 255.)",
     make};
 
 }  // namespace headrace

@@ -20,7 +20,7 @@ Result<Transform> make(Params params) {
 
 }  // namespace
 
-extern constinit const TransformEntry layout_transform{"layout", "The order of axes: NCHW or NHWC.",
+extern constinit const TransformEntry layout_transform{"layout", R"(``"NCHW"`` or ``"NHWC"``.)",
                                                        make};
 
 }  // namespace headrace

@@ -52,6 +52,8 @@ Result<Transform> make(Params params) {
 }  // namespace
 
 extern constinit const TransformEntry normalize_transform{
-    "normalize", "(v / 255 - mean) / std for each channel; f32 unless cast says otherwise.", make};
+    "normalize",
+    R"(``(value/255 - mean) / std`` for each channel, as f32 unless ``cast`` says otherwise.)",
+    make};
 
 }  // namespace headrace

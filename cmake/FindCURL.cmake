@@ -1,0 +1,10 @@
+# libcurl.  Gives CURL_FOUND and CURL::CURL.
+find_path(CURL_INCLUDE_DIR NAMES curl/curl.h)
+find_library(CURL_LIBRARY NAMES curl)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(CURL REQUIRED_VARS CURL_LIBRARY CURL_INCLUDE_DIR)
+if(CURL_FOUND AND NOT TARGET CURL::CURL)
+  add_library(CURL::CURL INTERFACE IMPORTED)
+  target_include_directories(CURL::CURL INTERFACE "${CURL_INCLUDE_DIR}")
+  target_link_libraries(CURL::CURL INTERFACE "${CURL_LIBRARY}")
+endif()

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all fields have in common: names, steps, packing, what a missing value becomes."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .dtypes import dtype_name
+from .errors import UsageError
+
+#: Options that go without saying.
+_USUAL = {"mode": "RGB", "strict": True, "views": 1, "format": "xyxy", "key": "bbox", "min_area": 1.0}
+
+Self = TypeVar("Self", bound="Field")
+
+
+class Field:
+    """One output of a batch. Methods return a new field and leave this one as it is."""
+
+    def __init__(self, what: str, field: str, **options: Any) -> None:
+        if not isinstance(field, str):
+            raise UsageError(f"the name of a field in the data is a text like 'jpg', not {field!r}")
+        self.what = what
+        self.field = field
+        self.options = {k: dtype_name(v) if k == "dtype" else v for k, v in options.items()}
+        self.steps: list[tuple[str, dict[str, Any]]] = []
+        self.packing: str | None = None
+        self.pad_value: int | float = 0  # what padded values are filled up with
+        self.many = False  # any number of values a sample
+        self.joint = ""  # the group whose draws it shares
+        self.leads = False  # the picture that the group follows
+        self.functions: list[Callable[[Any], Any]] = []
+        self.finish: str = what  # how values reach Python: array, text, bytes, json
+        self.default: Any = None  # in place of a value that a sample lacks
+        self.optional = False  # a sample may lack it; NAME_valid says which have it
+
+    def __repr__(self) -> str:
+        chain = "".join(f".{name}({', '.join(f'{k}={v!r}' for k, v in args.items())})" for name, args in self.steps)
+        name = repr(self.field) if self.field else ""  # a key has none
+        said = {k: v for k, v in self.options.items() if v not in (None, False, "", ()) and _USUAL.get(k) != v}
+        given = {**said, **getattr(self, "windows", {})}
+        if self.many:
+            given["many"] = True
+        if self.default is not None:
+            given["default"] = self.default
+        if self.optional:
+            given["optional"] = True
+        words = ", ".join([*([name] if name else []), *(f"{k}={v!r}" for k, v in given.items())])
+        maps = "".join(f".map({getattr(f, '__name__', repr(f))})" for f in self.functions)
+        pad = f"value={self.pad_value!r}" if self.packing == "padded" and self.pad_value != 0 else ""
+        return f"hr.{self.what}({words}){chain}{maps}" + (f".{self.packing}({pad})" if self.packing else "")
+
+    def _with(self: Self, **changes: Any) -> Self:
+        other = copy.copy(self)
+        other.steps = list(self.steps)
+        other.functions = list(self.functions)
+        for name, value in changes.items():
+            setattr(other, name, value)
+        return other
+
+    def _as(self: Self, finish: str, many: bool, default: Any, optional: bool) -> Self:
+        """What all fields have in common."""
+        for name, value in (("many", many), ("optional", optional)):
+            if not isinstance(value, bool):
+                raise UsageError(f"{name} is True or False, not {value!r}")
+        return self._with(finish=finish, many=many, default=default, optional=optional)
+
+    def _step(self: Self, name: str, **params: Any) -> Self:
+        if self.functions:
+            raise UsageError(f"field '{self.field}': {name}() after map(): map must come last")
+        other = self._with()
+        given = {k: dtype_name(v) if k == "dtype" else v for k, v in params.items() if v is not None}
+        other.steps.append((name, given))
+        return other
+
+    def map(self: Self, function: Callable[[Any], Any]) -> Self:
+        """Calls ``function(value)`` for every sample: a NumPy array, a number, str or bytes.
+
+        It runs on headrace's compute threads under the GIL, so only one at a time;
+        ``loader.stats()["map"]`` says what that costs. The function is called once, on the
+        first sample, when the Loader is made, to learn the shape and type of its result.
+        """
+        other = self._with()
+        other.functions.append(function)
+        return other
+
+    def list(self: Self) -> Self:
+        """A batch holds a list, one value a sample: any shapes. With ``many``: a list of lists."""
+        return self._with(packing="list")
+
+    def padded(self: Self, value: float = 0) -> Self:
+        """A batch holds (values filled up with ``value`` to the largest, true sizes). Not with ``many``.
+
+        ``value`` must be a number of the field's type: ``hr.tokens("ids").cast("i64").padded(value=-100)``. One that the
+        type cannot hold is a ``UsageError``; ``float("nan")`` goes with floating point."""
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):  # NumPy's numbers are such, too
+            raise UsageError(f"field '{self.field}': padded(value={value!r}): the padding is a number")
+        return self._with(packing="padded", pad_value=int(value) if isinstance(value, numbers.Integral) else float(value))
+
+    def ragged(self: Self) -> Self:
+        """A batch holds (all values one after the other, where each begins, true sizes).
+
+        With ``many``, for values of one shape: (all values of all samples, [total, …], and where each
+        sample begins, int64 [samples + 1])."""
+        return self._with(packing="ragged")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sources of a Loader, each with the fields that it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from . import _core
+from .blend import Blend
+from .caching import Cache
+from .dataset import ARRAY_FORMATS, Dataset, open_data, places_of, with_columns
+from .errors import UsageError
+from .fields import Field
+from .requests import Asked, ask
+
+Fields = Mapping[str, Field]
+
+
+class Part(NamedTuple):
+    """One source: of a blend, or the only one."""
+
+    name: str  # "" for the only one
+    source: _core.Source
+    fields: Fields | None
+    asked: list[Asked]
+
+
+def parts_of(source: Any, fields: Fields | None, index: Any, root: Any, cache: Cache | None = None) -> list[Part]:
+    """The sources. In a blend data sets that were opened with fields keep them."""
+    if not isinstance(source, Blend):
+        return [_part("", *_opened(source, fields, index, root, cache))]
+    out = []
+    for name, data in source.parts():
+        own = data._fields is not None if isinstance(data, Dataset) else False
+        try:
+            out.append(_part(name, *_opened(data, None if own else fields, None, None)))
+        except UsageError as e:
+            raise UsageError(f"source '{name}': {e}") from e
+    for part in out[1:]:
+        _check_alike(out[0], part)
+    return out
+
+
+def costs_of(parts: Sequence[Part]) -> dict[str, list[_core.MapCost]]:
+    """What the functions of each output cost, over all sources."""
+    out: dict[str, list[_core.MapCost]] = {}
+    for part in parts:
+        for a in part.asked:
+            if a.cost is not None:
+                out.setdefault(a.request.output, []).append(a.cost)
+    return out
+
+
+def _part(name: str, source: _core.Source, fields: Fields | None) -> Part:
+    return Part(name, source, fields, ask(fields, source))
+
+
+def _check_alike(a: Part, b: Part) -> None:
+    """Types and shapes are the engine's to compare; text and bytes are one to it."""
+    hows = {x.request.output: x.how for x in b.asked}
+    for x in a.asked:
+        other = hows.get(x.request.output, x.how)
+        if other != x.how:
+            raise UsageError(
+                f"field '{x.request.output}' is {x.how} in source '{a.name}' and {other} in source '{b.name}': "
+                "the sources of a blend give equal outputs"
+            )
+
+
+def _opened(
+    source: Any, fields: Fields | None, index: Any, root: Any, cache: Cache | None = None
+) -> tuple[_core.Source, Fields | None]:
+    """The data, and the fields as they are to be asked of it; a data set's own where none are given."""
+    if not isinstance(source, Dataset):
+        return open_data(places_of(source), fields, index, root, cache=cache)
+    if fields is None:
+        return source._source, source._fields
+    if source.format not in ARRAY_FORMATS or _as_they_are(fields, source):
+        return with_columns(source._source, fields)
+    if source._views:
+        raise UsageError("fields say what a sample of arrays is: give them to hr.open(), before the view is made")
+    return open_data(source._urls, fields, cache=source._cache)
+
+
+def _as_they_are(fields: Any, source: Dataset) -> bool:
+    """Whether the fields are those of the data set as it was opened, and say nothing new of what a sample is."""
+    names = {name for name, _ in source.schema}
+    return isinstance(fields, Mapping) and all(
+        isinstance(f, Field) and (f.what == "key" or f.field in names) and not getattr(f, "windows", None)
+        for f in fields.values()
+    )

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tokenizers that people have: Hugging Face's, tiktoken's, SentencePiece's, behind one face."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import UsageError
+
+#: What tokenizers call the end of a document, the most usual first.
+_ENDS = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eot|>", "[SEP]")
+
+
+class Encoder(abc.ABC):
+    """Texts to numbers, many at a time, on the tokenizer's own threads."""
+
+    size: int  # the vocabulary: numbers are below it
+    name: str  # tells tokenizers apart: a hash of what this one knows
+
+    @abc.abstractmethod
+    def encode(self, texts: Sequence[str]) -> list[Any]:
+        """One value a text; ``numbers`` makes an array of it. Without the GIL where the tokenizer can."""
+
+    @abc.abstractmethod
+    def number(self, token: str) -> int | None:
+        """Of a token by its text."""
+
+    def numbers(self, value: Any, dtype: str) -> np.ndarray:
+        return np.asarray(value, dtype)
+
+    def usual_end(self) -> int | None:
+        return next((n for n in map(self.number, _ENDS) if n is not None), None)
+
+
+class _HuggingFace(Encoder):
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._encode = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)
+        known = tokenizer.get_vocab(with_added_tokens=True)
+        self.size = max(known.values(), default=-1) + 1
+        self.name = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:32]
+
+    def encode(self, texts: Sequence[str]) -> list[Any]:
+        return self._encode(texts, add_special_tokens=False)
+
+    def numbers(self, value: Any, dtype: str) -> np.ndarray:
+        return np.array(value.ids, dtype)
+
+    def number(self, token: str) -> int | None:
+        return self._tokenizer.token_to_id(token)
+
+
+class _Tiktoken(Encoder):
+    def __init__(self, encoding: Any) -> None:
+        self._encoding = encoding
+        self._threads = max(1, len(os.sched_getaffinity(0)))
+        self.size = encoding.n_vocab
+        ranks = (
+            repr(sorted(encoding._mergeable_ranks.items())) + repr(sorted(encoding._special_tokens.items())) + encoding._pat_str
+        )
+        self.name = hashlib.sha256(ranks.encode()).hexdigest()[:32]
+
+    def encode(self, texts: Sequence[str]) -> list[Any]:
+        return self._encoding.encode_ordinary_batch(list(texts), num_threads=self._threads)
+
+    def number(self, token: str) -> int | None:
+        return self._encoding._special_tokens.get(token)
+
+
+class _SentencePiece(Encoder):
+    def __init__(self, processor: Any) -> None:
+        self._processor = processor
+        self._threads = max(1, len(os.sched_getaffinity(0)))
+        self.size = processor.get_piece_size()
+        self.name = hashlib.sha256(processor.serialized_model_proto()).hexdigest()[:32]
+
+    def encode(self, texts: Sequence[str]) -> list[Any]:
+        return self._processor.encode(list(texts), out_type=int, num_threads=self._threads)
+
+    def number(self, token: str) -> int | None:
+        found = self._processor.piece_to_id(token)
+        return None if found == self._processor.unk_id() else found
+
+    def usual_end(self) -> int | None:
+        end = self._processor.eos_id()
+        return end if end >= 0 else super().usual_end()
+
+
+def _needed(module: str, package: str, what: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise UsageError(f"{what} needs the package {package}: pip install {package}") from None
+
+
+def _from_path(place: str) -> Encoder:
+    if os.path.isdir(place):
+        inside = [os.path.join(place, name) for name in ("tokenizer.json", "tokenizer.model")]
+        found = next((p for p in inside if os.path.exists(p)), None)
+        if found is None:
+            raise UsageError(f"{place}: the folder has neither tokenizer.json nor tokenizer.model")
+        place = found
+    if not os.path.exists(place):
+        raise UsageError(
+            f"{place}: no such tokenizer; a tokenizer.json, a SentencePiece .model, 'tiktoken:gpt2', or a folder with one of the first two"
+        )
+    try:
+        if place.endswith(".model"):
+            return _SentencePiece(_needed("sentencepiece", "sentencepiece", place).SentencePieceProcessor(model_file=place))
+        return _HuggingFace(_needed("tokenizers", "tokenizers", place).Tokenizer.from_file(place))
+    except UsageError:
+        raise
+    except Exception as e:
+        raise UsageError(f"{place}: this is no tokenizer: {e}") from e
+
+
+def encoder_of(tokenizer: Any) -> Encoder:
+    """From a path, a name or a tokenizer."""
+    if isinstance(tokenizer, (str, os.PathLike)):
+        text = os.fspath(tokenizer)
+        if text.startswith("tiktoken:"):
+            tiktoken = _needed("tiktoken", "tiktoken", text)
+            try:
+                return _Tiktoken(tiktoken.get_encoding(text[len("tiktoken:") :]))
+            except ValueError as e:
+                raise UsageError(f"{text}: tiktoken has no such encoding: {e}") from e
+        return _from_path(text)
+    inner = getattr(tokenizer, "backend_tokenizer", tokenizer)  # of transformers
+    kind = type(inner).__name__
+    if kind == "Tokenizer" and hasattr(inner, "encode_batch"):
+        return _HuggingFace(type(inner).from_str(inner.to_str()))  # a copy: settings are changed
+    if kind == "Encoding" and hasattr(inner, "encode_ordinary_batch"):
+        return _Tiktoken(inner)
+    if hasattr(inner, "piece_to_id"):
+        return _SentencePiece(inner)
+    raise UsageError(
+        f"tokenizer is {tokenizer!r}; the path of a tokenizer.json or of a SentencePiece .model, 'tiktoken:gpt2', "
+        "or a tokenizer of tokenizers, transformers (a fast one), tiktoken or sentencepiece is wanted"
+    )

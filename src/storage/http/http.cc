@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// http:// and https://: files of web servers.  A folder is what the server shows as an index page.
+//
+//   hr.open("https://host/data/train-{0000..0127}.tar")
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "storage/http/base64.h"
+#include "storage/http/index_page.h"
+#include "storage/http/protocol.h"
+#include "storage/http/url.h"
+#include "storage/open_store.h"
+#include "storage/paths.h"
+
+namespace headrace {
+namespace {
+
+// The parts of a path that say who asks leave no message.
+Status refuse_user(const WebUrl& url) {
+  return invalid(
+      fmt::format("a password in a URL ends up in logs: open {} with "
+                  "hr.storage(user='name', password='...')",
+                  url.origin()));
+}
+
+class HttpProtocol final : public WebProtocol {
+ public:
+  explicit HttpProtocol(std::shared_ptr<const StoreOptions> options)
+      : options_(std::move(options)) {
+    if (!options_->token.empty()) secrets_.push_back("Authorization: Bearer " + options_->token);
+    if (!options_->user.empty())
+      secrets_.push_back("Authorization: Basic " +
+                         base64(options_->user + ':' + options_->password));
+    for (const auto& [name, value] : options_->headers) secrets_.push_back(name + ": " + value);
+  }
+
+  Status prepare(const std::string& path) const override {
+    HEADRACE_ASSIGN(const WebUrl url, parse_web_url(path));
+    if (!url.user.empty()) return refuse_user(url);
+    if (is_link_local(url.host) && !options_->allow_link_local)
+      return Status(Code::kPermission,
+                    "link-local addresses are not asked: say "
+                    "hr.storage(allow_link_local=True) if it is meant");
+    if (url.scheme == "http" && !secrets_.empty() && !options_->allow_plain_http &&
+        !is_loopback(url.host))
+      return Status(Code::kPermission,
+                    "a password or token would go over plain http, for all to read: use https://, "
+                    "or say hr.storage(allow_plain_http=True)");
+    return {};
+  }
+
+  Result<std::string> origin(const std::string& path) const override {
+    HEADRACE_ASSIGN(const WebUrl url, parse_web_url(path));
+    return url.origin();
+  }
+
+  Result<HttpRequest> request(std::string_view method, const std::string& path) const override {
+    HEADRACE_ASSIGN(WebUrl url, parse_web_url(path));
+    url.path = encoded_path(url.path);
+    return HttpRequest{.method = std::string(method), .url = url.text(), .credentials = secrets_};
+  }
+
+  Status failure(const std::string&, const HttpAnswer& answer) const override {
+    const int status = answer.head.status;
+    const std::string tries =
+        answer.tries > 1 ? fmt::format(" ({} tries)", answer.tries) : std::string();
+    switch (status) {
+      case 404:
+      case 410:
+        return not_found(fmt::format("the server has no such file ({})", status));
+      case 401:
+      case 403:
+        return Status(
+            Code::kPermission,
+            fmt::format("the server refuses ({}): give what it asks for by "
+                        "hr.storage(token=...), (user=..., password=...) or (headers=...)",
+                        status));
+      case 407:
+        return Status(Code::kPermission, "the proxy wants a user and a password (407)");
+      default:
+        break;
+    }
+    if (answer.head.is_redirect())
+      return not_found(
+          fmt::format("the server redirects ({}) to nowhere that can be read", status));
+    return unavailable(fmt::format("the server answers {}{}", status, tries));
+  }
+
+  bool passes(const HttpAnswer&) const override { return false; }
+  bool follows_redirects() const override { return true; }
+  bool lists_folders() const override { return false; }
+
+  Result<HttpRequest> list_request(const std::string& folder, const std::string&) const override {
+    HEADRACE_ASSIGN(HttpRequest made, request("GET", folder));
+    if (!made.url.ends_with('/')) made.url += '/';
+    return made;
+  }
+
+  Result<ListPage> parse_list(const std::string& folder, const HttpAnswer& answer) const override {
+    const auto entries = parse_index_page(answer.text);
+    if (!entries)
+      return unsupported(
+          "the server shows no index of this folder: name the files, as in "
+          "train-{0000..0127}.tar");
+    ListPage page;
+    for (const IndexEntry& entry : *entries)
+      page.entries.push_back({.path = join_path(folder, entry.name), .is_folder = entry.is_folder});
+    return page;
+  }
+
+ private:
+  const std::shared_ptr<const StoreOptions> options_;
+  std::vector<std::string> secrets_;
+};
+
+constexpr std::string_view kSchemes[] = {"http", "https"};
+
+}  // namespace
+
+extern const StoreKind http_stores = {
+    .name = "http",
+    .schemes = kSchemes,
+    .purpose = "files of web servers, by ranges",
+    .make = [](const StoreOptions& options,
+               std::string_view) -> Result<std::shared_ptr<const Store>> {
+      auto kept = std::make_shared<const StoreOptions>(options);
+      return web_store(std::make_unique<const HttpProtocol>(kept), kept);
+    },
+};
+
+}  // namespace headrace

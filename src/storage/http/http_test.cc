@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the http store does when servers misbehave; conformance_test.cc has what all stores promise.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "storage/http/index_page.h"
+#include "storage/http/message.h"
+#include "storage/http/pool_limit.h"
+#include "storage/http/test_server.h"
+#include "storage/http/url.h"
+#include "storage/open_store.h"
+#include "trace/notices.h"
+
+namespace headrace {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kBusy = "HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n";
+const StoreOptions kQuick{.backoff_s = 0.001};
+
+class HttpStore : public ::testing::Test {
+ protected:
+  HttpStore() { server_.put("/f", "0123456789"); }
+  Status read(const StoreOptions& options = kQuick, uint64_t offset = 3, uint64_t length = 4) {
+    const OpenedUrl at = open_store(server_.url("/f"), options).value();
+    return at.store->read_at(at.path, offset, length, got_);
+  }
+  std::string text() const { return std::string(as_text(got_.bytes())); }
+  TestServer server_;
+  Buffer got_;
+};
+
+// The n-th answer is `text`, all others are right.
+TestServer::Answer nth(size_t n, std::string text) {
+  return [n, text = std::move(text)](const Asked& asked) -> std::optional<std::string> {
+    return asked.number == n ? std::optional(text) : std::nullopt;
+  };
+}
+
+TEST_F(HttpStore, what_fails_in_passing_is_asked_for_again) {
+  for (const std::string_view odd :
+       {kBusy, std::string_view("HTTP/1.1 500 x\r\nContent-Length: 0\r\n\r\n"),
+        std::string_view("HTTP/1.1 206 x\r\nContent-Range: bytes 3-6/10\r\n"
+                         "Content-Length: 4\r\nConnection: close\r\n\r\n34"),
+        std::string_view("HTTP/1.1 206 x\r\nContent-Range: bytes 3-6/10\r\n"
+                         "Connection: close\r\n\r\n34"),
+        std::string_view("HTTP/1.1 206 x\r\nContent-Range: bytes 0-3/10\r\n"
+                         "Content-Length: 4\r\n\r\n0123"),
+        std::string_view("HTTP/1.1 206 x\r\nContent-Range: bytes 3-6/10\r\n"
+                         "Content-Length: 3\r\n\r\n345"),
+        std::string_view("HTTP/1.1 204 x\r\n\r\n"), std::string_view("Connection: close")}) {
+    server_.answer(nth(server_.requests(), std::string(odd)));
+    const size_t before = server_.requests();
+    ASSERT_TRUE(read().ok()) << odd;
+    EXPECT_EQ(text(), "3456");
+    EXPECT_EQ(server_.requests() - before, 2u) << odd;
+  }
+}
+
+TEST_F(HttpStore, what_does_not_pass_is_an_error_after_so_many_tries) {
+  server_.answer([](const Asked&) { return std::string(kBusy); });
+  StoreOptions options = kQuick;
+  options.retries = 3;
+  const Status status = read(options);
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_NE(status.text().find("503"), std::string::npos) << status.text();
+  EXPECT_EQ(status.place().file, server_.url("/f"));
+  EXPECT_EQ(server_.requests(), 4u);
+}
+
+TEST_F(HttpStore, a_server_says_when_to_come_back) {
+  server_.answer(nth(0, "HTTP/1.1 429 x\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"));
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(read().ok());
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 990ms);
+}
+
+TEST_F(HttpStore, a_file_that_changes_is_never_mixed) {
+  const OpenedUrl at = open_store(server_.url("/f"), kQuick).value();
+  ASSERT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());
+  server_.put("/f", "abcdefghij");
+  const Status status = at.store->read_at(at.path, 4, 4, got_);
+  EXPECT_EQ(status.code(), Code::kCorrupt);
+  EXPECT_NE(status.text().find("changed"), std::string::npos) << status.text();
+  ASSERT_TRUE(at.store->stat(at.path).ok());  // who looks again sees what is there now
+  EXPECT_TRUE(at.store->read_at(at.path, 4, 4, got_).ok());
+}
+
+TEST_F(HttpStore, redirects_to_others_carry_no_credentials) {
+  TestServer other;
+  other.put("/g", "0123456789");
+  server_.answer([&](const Asked& asked) -> std::optional<std::string> {
+    if (asked.path == "/here") return std::nullopt;
+    return "HTTP/1.1 302 x\r\nContent-Length: 0\r\nLocation: " +
+           (asked.path == "/f" ? server_.url("/moved") : other.url("/g")) + "\r\n\r\n";
+  });
+  StoreOptions options = kQuick;
+  options.token = "canary";
+  ASSERT_TRUE(read(options).ok());
+  EXPECT_EQ(text(), "3456");
+  ASSERT_EQ(server_.asked().size(), 2u);
+  EXPECT_EQ(server_.asked()[0].field("authorization"), "bearer canary");
+  EXPECT_EQ(server_.asked()[1].field("authorization"), "bearer canary");
+  ASSERT_EQ(other.asked().size(), 1u);
+  EXPECT_EQ(other.asked()[0].field("authorization"), "");
+  EXPECT_EQ(other.asked()[0].field("range"), "bytes=3-6");
+}
+
+TEST_F(HttpStore, a_redirect_without_end_ends) {
+  server_.answer([&](const Asked& asked) -> std::optional<std::string> {
+    return "HTTP/1.1 302 x\r\nContent-Length: 0\r\nLocation: " + asked.path + "x\r\n\r\n";
+  });
+  EXPECT_EQ(read().code(), Code::kPermission);
+}
+
+TEST_F(HttpStore, link_local_addresses_are_refused) {
+  for (const std::string_view url :
+       {"http://169.254.169.254/latest/meta-data", "http://[fe80::1]/x"}) {
+    const OpenedUrl at = open_store(url, kQuick).value();
+    const Status status = at.store->read_at(at.path, 0, 1, got_);
+    EXPECT_EQ(status.code(), Code::kPermission);
+    EXPECT_NE(status.text().find("allow_link_local"), std::string::npos) << status.text();
+  }
+  server_.answer(nth(0,
+                     "HTTP/1.1 302 x\r\nContent-Length: 0\r\n"
+                     "Location: http://169.254.169.254/x\r\n\r\n"));
+  EXPECT_EQ(read().code(), Code::kPermission);
+}
+
+TEST_F(HttpStore, credentials_stay_off_plain_http) {
+  StoreOptions options = kQuick;
+  options.token = "canary";
+  const OpenedUrl at = open_store("http://example.invalid/x", options).value();
+  const Status status = at.store->read_at(at.path, 0, 1, got_);
+  EXPECT_EQ(status.code(), Code::kPermission);
+  EXPECT_EQ(status.text().find("canary"), std::string::npos);
+  const Status password = open_store("https://me:canary@host/x").status();
+  EXPECT_EQ(password.code(), Code::kInvalidArgument);
+  EXPECT_EQ(password.text().find("canary"), std::string::npos) << password.text();
+}
+
+TEST_F(HttpStore, a_server_that_is_not_there_is_said_soon) {
+  const OpenedUrl at = open_store("http://127.0.0.1:1/x", kQuick).value();
+  const auto begin = std::chrono::steady_clock::now();
+  const Status status = at.store->read_at(at.path, 0, 1, got_);
+  EXPECT_EQ(status.code(), Code::kUnavailable) << status.text();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+}
+
+TEST_F(HttpStore, a_stall_is_tried_again_reported_and_then_an_error) {
+  while (next_notice(0)) continue;
+  server_.answer([](const Asked& asked) -> std::optional<std::string> {
+    return asked.number < 1 ? std::optional<std::string>("") : std::nullopt;
+  });
+  StoreOptions options = kQuick;
+  options.stall_retry_s = 0.1;
+  options.stall_warning_s = 0.05;
+  ASSERT_TRUE(read(options).ok());
+  EXPECT_EQ(text(), "3456");
+  const std::optional<std::string> notice = next_notice(0);
+  ASSERT_TRUE(notice.has_value());
+  EXPECT_NE(notice->find("/f [3 +4]"), std::string::npos) << *notice;
+  server_.answer([](const Asked&) { return std::string(); });
+  options.stall_error_s = 0.35;
+  const Status status = read(options);
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_NE(status.text().find("no byte for"), std::string::npos) << status.text();
+}
+
+TEST_F(HttpStore, the_slowest_is_asked_for_a_second_time) {
+  const OpenedUrl at = open_store(server_.url("/f"), kQuick).value();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());
+  server_.answer(nth(server_.requests(), ""));
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(at.store->read_at(at.path, 3, 4, got_).ok());
+  EXPECT_EQ(text(), "3456");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+}
+
+TEST_F(HttpStore, connections_are_used_again) {
+  const OpenedUrl at = open_store(server_.url("/f"), kQuick).value();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());
+  EXPECT_EQ(server_.connections(), 1u);
+}
+
+TEST_F(HttpStore, what_is_wanted_first_goes_first) {
+  StoreOptions options = kQuick;
+  options.connections = 1;
+  const OpenedUrl at = open_store(server_.url("/f"), options).value();
+  std::vector<ReadRequest> batch;
+  std::atomic<int> left{6};
+  for (const uint64_t priority : {5u, 4u, 3u, 2u, 1u, 0u})
+    batch.push_back({.path = at.path,
+                     .offset = priority,
+                     .length = 1,
+                     .priority = priority,
+                     .done = [&left](ReadRequest&&) { --left; }});
+  at.store->read(batch);
+  while (left > 0) std::this_thread::sleep_for(1ms);
+  std::vector<std::string> order;
+  for (const Asked& asked : server_.asked()) order.push_back(asked.field("range"));
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST_F(HttpStore, a_server_without_ranges_sends_what_is_wanted_of_the_whole) {
+  server_.answer([](const Asked&) {
+    return std::string("HTTP/1.1 200 x\r\nContent-Length: 10\r\n\r\n0123456789");
+  });
+  ASSERT_TRUE(read().ok());
+  EXPECT_EQ(text(), "3456");
+  EXPECT_EQ(read(kQuick, 8, 4).code(), Code::kCorrupt);
+}
+
+TEST_F(HttpStore, destroying_the_store_completes_what_it_was_asked) {
+  server_.answer([](const Asked&) { return std::string(); });
+  OpenedUrl at = open_store(server_.url("/f"), kQuick).value();
+  std::atomic<int> cancelled{0};
+  std::vector<ReadRequest> batch;
+  for (int i = 0; i < 5; ++i)
+    batch.push_back({.path = at.path, .length = 1, .done = [&](ReadRequest&& r) {
+                       cancelled += r.status.code() == Code::kCancelled;
+                     }});
+  at.store->read(batch);
+  at.store = nullptr;
+  EXPECT_EQ(cancelled, 5);
+}
+
+#ifndef __SANITIZE_THREAD__  // which knows no threads in a child
+TEST_F(HttpStore, a_forked_child_reads_by_connections_of_its_own) {
+  const OpenedUrl at = open_store(server_.url("/f"), kQuick).value();
+  ASSERT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Buffer own;
+    const bool good = at.store->read_at(at.path, 3, 4, own).ok() && as_text(own.bytes()) == "3456";
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ASSERT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());
+  EXPECT_EQ(server_.connections(), 2u);
+}
+#endif
+
+TEST(PoolLimit, grows_while_it_pays_and_goes_a_step_back) {
+  PoolLimit limit(128);
+  uint64_t now = 1;
+  const auto run = [&](uint64_t bytes_each, uint32_t useful) {
+    limit.full();
+    limit.arrived(bytes_each * std::min(limit.limit(), useful));
+    limit.answered();
+    limit.tick(now += 200'000'001);
+  };
+  limit.tick(now);
+  for (int i = 0; i < 20; ++i) run(1 << 20, 1000);
+  EXPECT_EQ(limit.limit(), 128u);
+  PoolLimit bounded(128);  // a server that gives no more to 100 than to 40
+  now = 1;
+  bounded.tick(now);
+  uint32_t most = 0;
+  for (int i = 0; i < 12; ++i) {
+    bounded.full();
+    bounded.arrived((uint64_t{1} << 20) * std::min(bounded.limit(), 40u));
+    bounded.tick(now += 200'000'001);
+    most = std::max(most, bounded.limit());
+  }
+  EXPECT_LT(bounded.limit(), most);
+  EXPECT_GE(bounded.limit(), 40u);
+}
+
+TEST(PoolLimit, falls_by_half_where_the_server_has_enough_and_recovers) {
+  PoolLimit limit(128);
+  uint64_t now = 1;
+  limit.tick(now);
+  for (int i = 0; i < 10; ++i) limit.throttled();
+  limit.tick(now += 200'000'001);
+  EXPECT_EQ(limit.limit(), PoolLimit::kFirst / 2);
+  for (int i = 0; i < 30; ++i) {
+    limit.full();
+    limit.arrived(uint64_t{1} << 20 << i % 8);
+    limit.answered();
+    limit.tick(now += 200'000'001);
+  }
+  EXPECT_GT(limit.limit(), PoolLimit::kFirst / 2);
+}
+
+TEST(PoolLimit, bears_one_in_a_hundred) {
+  PoolLimit limit(128);
+  uint64_t now = 1;
+  limit.tick(now);
+  for (int i = 0; i < 297; ++i) limit.answered();
+  for (int i = 0; i < 3; ++i) limit.throttled();
+  limit.tick(now += 200'000'001);
+  EXPECT_EQ(limit.limit(), PoolLimit::kFirst);
+}
+
+TEST(WebUrls, are_taken_apart) {
+  const WebUrl url = parse_web_url("HTTPS://me:pw@Host.org:8443/a%20b/c?x=1&y#z").value();
+  EXPECT_EQ(url.user, "me:pw");
+  EXPECT_EQ(url.origin(), "https://host.org:8443");
+  EXPECT_EQ(url.text(), "https://host.org:8443/a%20b/c?x=1&y");
+  EXPECT_EQ(parse_web_url("http://h:80").value().text(), "http://h/");
+  EXPECT_EQ(parse_web_url("http://[::1]:9/x").value().host, "[::1]");
+  for (const char* bad : {"ftp://h/", "http:///x", "http://h:x/", "http://h:/", "http://a b/"})
+    EXPECT_FALSE(parse_web_url(bad).ok()) << bad;
+  EXPECT_EQ(encoded_path("/a b/ü%20"), "/a%20b/%C3%BC%20");
+  EXPECT_EQ(percent_encoded("a/b c", true), "a/b%20c");
+  EXPECT_EQ(resolve_url(url, "d").value().text(), "https://host.org:8443/a%20b/d");
+  EXPECT_EQ(resolve_url(url, "//o/d").value().text(), "https://o/d");
+}
+
+TEST(WebMessages, ranges_times_and_waits_are_read) {
+  EXPECT_EQ(parse_content_range("bytes 3-6/10")->total, 10u);
+  EXPECT_FALSE(parse_content_range("bytes 3-6/*")->total.has_value());
+  for (const char* bad : {"", "bytes 6-3/10", "bytes 3-6/6", "bytes 3-6", "items 1-2/3"})
+    EXPECT_FALSE(parse_content_range(bad).has_value()) << bad;
+  EXPECT_EQ(parse_web_time_ns("Sun, 06 Nov 1994 08:49:37 GMT"), 784111777'000'000'000);
+  EXPECT_EQ(parse_web_time_ns("1994-11-06T08:49:37.250Z"), 784111777'250'000'000);
+  EXPECT_EQ(parse_retry_after("7", 0), 7.0);
+  EXPECT_EQ(parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111770), 7.0);
+  EXPECT_FALSE(parse_retry_after("soon", 0).has_value());
+}
+
+TEST(IndexPages, of_usual_servers_are_read_and_others_are_not) {
+  const auto found = parse_index_page(
+      "<title>Index of /d/</title><a href=\"?C=N;O=D\">Name</a><a href=\"../\">..</a>"
+      "<a href=\"b%20c.tar\">b c.tar</a><a href=\"sub/\">sub/</a><a href=\"/x\">x</a>"
+      "<a href=\"a&amp;b\">a</a><a href=\"https://o/\">o</a>");
+  ASSERT_TRUE(found.has_value());
+  ASSERT_EQ(found->size(), 3u);
+  EXPECT_EQ((*found)[0].name, "a&b");
+  EXPECT_EQ((*found)[1].name, "b c.tar");
+  EXPECT_TRUE((*found)[2].is_folder);
+  EXPECT_FALSE(parse_index_page("<title>Welcome</title><a href=\"x\">x</a>").has_value());
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/http/loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "storage/http/attempt.h"
+#include "trace/notices.h"
+#include "trace/spans.h"
+
+namespace headrace {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kLookEvery = 20 * kMillisecond;  // at stalls, limits and what is late
+constexpr int kIdleMs = 10'000;
+constexpr uint64_t kLeastRate = 10'000;  // bytes a second, below which a try is not worth waiting
+
+uint64_t nanoseconds(double seconds) {
+  return static_cast<uint64_t>(seconds * 1e9);
+}
+
+}  // namespace
+
+HttpLoop::HttpLoop(uint32_t most_requests)
+    : most_(std::max(1u, most_requests)), thread_([this] { run(); }) {}
+
+HttpLoop::~HttpLoop() {
+  {
+    MutexLock lock(mu_);
+    closing_ = true;
+  }
+  transfers_.wake();
+  thread_.join();
+}
+
+void HttpLoop::add(std::vector<HttpTask> tasks) {
+  if (tasks.empty()) return;
+  load_ += tasks.size();
+  {
+    MutexLock lock(mu_);
+    std::move(tasks.begin(), tasks.end(), std::back_inserter(inbox_));
+  }
+  transfers_.wake();
+}
+
+void HttpLoop::sweep() {
+  sweep_.store(true);
+  transfers_.wake();
+}
+
+void HttpLoop::abandon(const void* owner) {
+  uint64_t mine = 0;
+  {
+    MutexLock lock(mu_);
+    abandoned_.push_back(owner);
+    mine = ++asked_;
+  }
+  transfers_.wake();
+  if (std::this_thread::get_id() == thread_.get_id()) return;  // it does so next
+  MutexLock lock(mu_);
+  while (abandons_ < mine) is_abandoned_.wait(mu_);
+}
+
+void HttpLoop::run() {
+  name_this_thread("hr-http");
+  while (true) {
+    {
+      MutexLock lock(mu_);
+      if (closing_) break;
+    }
+    take_inbox();
+    if (sweep_.exchange(false)) end_cancelled();
+    take_abandoned();
+    uint64_t now = steady_ns();
+    while (!delayed_.empty() && delayed_.begin()->first <= now) {
+      Call& call = *delayed_.begin()->second;
+      delayed_.erase(delayed_.begin());
+      call.place = Call::Place::kWaiting;
+      call.pool->waiting.emplace(std::pair(call.task.priority, call.number), &call);
+    }
+    send_waiting(now);
+    for (const Finished& what : transfers_.poll(wait_ms(now))) finished(what);
+    over_.clear();
+    now = steady_ns();
+    if (now >= looked_ns_ + kLookEvery) {
+      looked_ns_ = now;
+      look_after(now);
+      over_.clear();
+    }
+  }
+  take_inbox();
+  while (!calls_.empty()) end(*calls_.front(), cancelled("the read was given up"), {});
+  over_.clear();
+  MutexLock lock(mu_);
+  abandons_ = asked_;
+  is_abandoned_.notify_all();
+}
+
+void HttpLoop::take_inbox() {
+  std::vector<HttpTask> tasks;
+  {
+    MutexLock lock(mu_);
+    tasks.swap(inbox_);
+  }
+  for (HttpTask& task : tasks) {
+    calls_.push_back(std::make_unique<Call>());
+    Call& call = *calls_.back();
+    call.task = std::move(task);
+    call.self = std::prev(calls_.end());
+    call.number = numbers_++;
+    call.pool = &pool_of(call.task);
+    call.pool->waiting.emplace(std::pair(call.task.priority, call.number), &call);
+    if (call.task.is_cancelled()) end(call, cancelled("the read was given up"), {});
+  }
+}
+
+void HttpLoop::take_abandoned() {
+  std::vector<const void*> owners;
+  {
+    MutexLock lock(mu_);
+    if (abandoned_.empty()) return;
+    owners.swap(abandoned_);
+  }
+  take_inbox();  // what they added before
+  for (auto it = calls_.begin(); it != calls_.end();) {
+    Call& call = **it++;
+    if (std::find(owners.begin(), owners.end(), call.task.owner) != owners.end())
+      end(call, cancelled("the read was given up"), {});
+  }
+  over_.clear();
+  MutexLock lock(mu_);
+  abandons_ += owners.size();
+  is_abandoned_.notify_all();
+}
+
+void HttpLoop::end_cancelled() {
+  for (auto it = calls_.begin(); it != calls_.end();) {
+    Call& call = **it++;
+    if (call.task.is_cancelled()) end(call, cancelled("the read was given up"), {});
+  }
+}
+
+HttpLoop::Pool& HttpLoop::pool_of(const HttpTask& task) {
+  const uint32_t most = task.options->connections != 0 ? task.options->connections : most_;
+  return pools_.try_emplace(fmt::format("{} {}", task.origin, most), most).first->second;
+}
+
+void HttpLoop::send_waiting(uint64_t now) {
+  for (auto& [origin, pool] : pools_) {
+    while (!pool.waiting.empty() && pool.under_way < pool.limit.limit()) {
+      Call& call = *pool.waiting.begin()->second;
+      pool.waiting.erase(pool.waiting.begin());
+      call.place = Call::Place::kUnderWay;
+      if (call.progress_ns == 0) call.progress_ns = now;
+      send(call, false);
+    }
+    if (!pool.waiting.empty()) pool.limit.full();
+  }
+}
+
+void HttpLoop::send(Call& call, bool is_second) {
+  Result<HttpRequest> request = call.task.make();
+  if (!request.ok()) return is_second ? void() : end(call, request.status(), {});
+  auto one = std::make_unique<Try>(call, is_second, std::move(request).value());
+  one->answer.url = one->request.url;
+  const Status status = transfers_.start(*one, one->request, *call.task.options);
+  if (!status.ok()) return is_second ? void() : end(call, status, {});
+  ++call.pool->under_way;
+  ++call.task.stats->requests;
+  if (!is_second) ++call.tries;
+  (is_second ? call.second : call.first) = std::move(one);
+}
+
+// A call that waits for others counts no time; one that was sent does, whatever it does now.
+void HttpLoop::look_after(uint64_t now) {
+  for (auto& [origin, pool] : pools_) pool.limit.tick(now);
+  for (auto it = calls_.begin(); it != calls_.end();) {
+    Call& call = **it++;
+    if (call.progress_ns == 0) continue;
+    const StoreOptions& options = *call.task.options;
+    const uint64_t silent = now - std::min(now, call.progress_ns);
+    if (silent > nanoseconds(options.stall_error_s)) {
+      end(call,
+          unavailable(fmt::format("no byte for {:.3g} s, {} tries: the server or the network hangs",
+                                  static_cast<double>(silent) / 1e9, call.tries)),
+          {});
+      continue;
+    }
+    if (silent > nanoseconds(options.stall_warning_s) && !call.warned) {
+      call.warned = true;
+      tell_user(fmt::format("{}: no byte for {:.3g} s; still trying, for {:.3g} s in all",
+                            call.task.name, static_cast<double>(silent) / 1e9,
+                            options.stall_error_s));
+    }
+    const Try* one = call.first != nullptr ? call.first.get() : call.second.get();
+    if (one == nullptr) continue;
+    const uint64_t deadline =
+        one->sent_ns + nanoseconds(options.stall_retry_s) +
+        nanoseconds(static_cast<double>(call.task.bytes) / static_cast<double>(kLeastRate));
+    if (now - std::min(now, one->progress_ns) > nanoseconds(options.stall_retry_s) ||
+        now > deadline) {
+      stop_tries(call);
+      --call.tries;  // the stall has a limit of its own
+      try_again(call, unavailable("no byte came"), 0);
+    }
+  }
+  hedge(now);
+}
+
+// Where nothing else waits: what takes longer than nearly all others did is asked for again.
+void HttpLoop::hedge(uint64_t now) {
+  constexpr uint64_t kLeastSeen = 50;
+  constexpr uint64_t kShare = 20;  // at most one request in so many
+  for (const auto& held : calls_) {
+    Call& call = *held;
+    if (call.place != Call::Place::kUnderWay || call.hedged || !call.task.is_whole_read) continue;
+    if (!call.task.options->hedge || call.first == nullptr || !call.pool->waiting.empty()) continue;
+    if (call.pool->under_way >= call.pool->limit.limit()) continue;
+    WebStats& stats = *call.task.stats;
+    if (stats.hedges.load() * kShare > stats.requests.load()) continue;
+    const HistogramStats first = stats.first_byte_ns.snapshot();
+    if (first.count < kLeastSeen) continue;
+    const uint64_t usual = first.quantile(0.99) + 10 * kMillisecond;
+    const uint64_t rate = std::max(kLeastRate, stats.bytes_a_second.quantile(0.5));
+    const uint64_t body = stats.bytes_a_second.snapshot().count == 0
+                              ? 100 * kMillisecond
+                              : call.task.bytes * 1000 / (rate / 1'000'000 + 1);
+    const bool has_begun = call.first->first_byte_ns != 0;
+    const uint64_t most = has_begun ? 3 * (usual + body) : usual + usual / 2;
+    if (now - std::min(now, call.first->sent_ns) < most) continue;
+    call.hedged = true;
+    ++stats.hedges;
+    send(call, true);
+  }
+}
+
+int HttpLoop::wait_ms(uint64_t now) const {
+  uint64_t until = now + uint64_t{kIdleMs} * kMillisecond;
+  if (!calls_.empty()) until = now + 2 * kLookEvery;
+  if (!delayed_.empty()) until = std::min(until, delayed_.begin()->first);
+  return until <= now ? 0 : static_cast<int>((until - now) / kMillisecond + 1);
+}
+
+}  // namespace headrace

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/http/pool_limit.h"
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+constexpr uint64_t kInterval = 200'000'000;  // ns
+constexpr double kWorthIt = 1.05;            // a step that brings less than this is taken back
+constexpr int kHoldAfterStep = 25;           // intervals: five seconds
+constexpr int kHoldAfterThrottle = 5;
+
+}  // namespace
+
+PoolLimit::PoolLimit(uint32_t most) : most_(std::max(1u, most)), limit_(std::min(kFirst, most_)) {}
+
+void PoolLimit::tick(uint64_t now_ns) {
+  if (interval_begin_ == 0) interval_begin_ = now_ns;
+  if (now_ns < interval_begin_ + kInterval) return;
+  const double seconds = static_cast<double>(now_ns - interval_begin_) / 1e9;
+  const uint64_t answers = answers_ + throttles_;
+  const bool is_throttled =
+      throttles_ > 1 && static_cast<double>(throttles_) > kBearable * static_cast<double>(answers);
+  if (is_throttled) {
+    limit_ = std::max(1u, limit_ / 2);
+    best_rate_ = 0;
+    grew_ = false;
+    hold_ = kHoldAfterThrottle;
+  } else if (hold_ > 0) {
+    if (--hold_ == 0) best_rate_ = 0;  // the server may give another rate by now
+  } else if (was_full_) {
+    grow_or_hold(static_cast<double>(bytes_) / seconds);
+  }
+  interval_begin_ = now_ns;
+  bytes_ = answers_ = throttles_ = 0;
+  was_full_ = false;
+}
+
+void PoolLimit::grow_or_hold(double rate) {
+  if (rate > best_rate_ * kWorthIt) {
+    best_rate_ = rate;
+    grew_ = limit_ < most_;
+    limit_ = std::min(most_, limit_ + std::max(1u, limit_ / 2));
+    return;
+  }
+  if (grew_) limit_ = std::max(1u, limit_ - limit_ / 3);
+  grew_ = false;
+  hold_ = kHoldAfterStep;
+}
+
+}  // namespace headrace

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PoolLimit: how many requests to one server are under way at a time.  It grows while more of them
+// bring more bytes, goes a step back where they do not, and halves where the server says that it
+// has enough (503, 429).  Single such answers are a matter of those requests: only where they are
+// more than kBearable of all does the limit fall.
+#pragma once
+
+#include <cstdint>
+
+namespace headrace {
+
+// One thread at a time.  Times are those of the steady clock, in nanoseconds.
+class PoolLimit {
+ public:
+  static constexpr uint32_t kFirst = 32;
+  static constexpr uint32_t kMost = 128;
+  static constexpr double kBearable = 0.05;
+
+  explicit PoolLimit(uint32_t most = kMost);
+
+  uint32_t limit() const { return limit_; }
+  // As many requests as the limit are under way, and others wait.
+  void full() { was_full_ = true; }
+  void arrived(uint64_t bytes) { bytes_ += bytes; }
+  void answered() { ++answers_; }
+  void throttled() { ++throttles_; }
+  // Now and then: ends an interval when it is long enough.
+  void tick(uint64_t now_ns);
+
+ private:
+  void grow_or_hold(double rate);
+
+  const uint32_t most_;
+  uint32_t limit_;
+  uint64_t interval_begin_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t answers_ = 0;
+  uint64_t throttles_ = 0;
+  bool was_full_ = false;
+  bool grew_ = false;     // at the end of the last interval
+  double best_rate_ = 0;  // bytes a second, at this limit or a smaller one
+  int hold_ = 0;          // intervals before it tries to grow again
+};
+
+}  // namespace headrace

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HttpTask: one thing that is asked of a server, until there is an answer or no hope of one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "storage/http/message.h"
+#include "storage/store.h"
+#include "storage/store_options.h"
+#include "trace/histogram.h"
+
+namespace headrace {
+
+// What the requests of one store have shown so far.  Thread-safe.
+struct WebStats {
+  Histogram first_byte_ns;   // from sending a request to the head of its answer
+  Histogram bytes_a_second;  // of bodies of some size, after that
+  std::atomic<uint64_t> requests{0};
+  std::atomic<uint64_t> retries{0};
+  std::atomic<uint64_t> hedges{0};
+};
+
+// Where the body of an answer goes.
+struct BodyPlan {
+  // Exactly so many bytes, after `skip` of which nobody wants to know; kWholeFile: as many as come,
+  // as text.
+  uint64_t bytes = kWholeFile;
+  uint64_t skip = 0;
+};
+
+struct HttpAnswer {
+  HttpHead head;
+  std::string text = {};  // the body, where it did not go elsewhere
+  std::string url = {};   // that was asked last, after redirects
+  uint32_t tries = 1;
+};
+
+// All functions are called by the thread of a loop and must not wait.
+struct HttpTask {
+  std::string origin;          // requests of one share a limit
+  std::string name;            // for messages: the path and the range
+  uint64_t priority = 0;       // smaller goes first
+  uint64_t bytes = 0;          // about so many come
+  bool is_whole_read = false;  // a second request may be sent for it
+  bool follows = true;         // redirects
+  const void* owner = nullptr;
+  std::shared_ptr<const ReadGroup> group = {};
+  std::shared_ptr<const StoreOptions> options;
+  std::shared_ptr<WebStats> stats;
+
+  // The request, as of now; called for every try, because signatures have a time.
+  std::function<Result<HttpRequest>()> make;
+  // Of the head of a good answer (2xx): where its body goes.  kUnavailable is worth another try,
+  // any other failure is the end.  Null: text.
+  std::function<Result<BodyPlan>(const HttpHead&)> plan = {};
+  // Memory for the body.  Called once a try at most; what it holds is overwritten by the next.
+  std::function<Result<MutableBytes>(uint64_t)> memory = {};
+  // Whether an answer that is not good may become so.  Null: by its status.
+  std::function<bool(const HttpAnswer&)> is_passing = {};
+  // Once.  OK: the server has answered, be it with an error of its own.
+  std::function<void(Status, HttpAnswer&&)> done;
+
+  bool is_cancelled() const { return group != nullptr && group->is_cancelled(); }
+};
+
+}  // namespace headrace

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/stage/stage.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <future>
+
+#include "base/crc32c.h"
+#include "base/machine.h"
+#include "base/parallel.h"
+#include "storage/cache/checksum.h"
+#include "storage/paths.h"
+#include "storage/routed.h"
+#include "storage/sink.h"
+#include "storage/stage/journal.h"
+
+namespace headrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kChunk = 8 << 20;  // of one read
+constexpr std::string_view kUnfinished = "headrace.unfinished";
+
+// The folder that all lie in, without a '/' at its end.
+std::string common_parent(const std::vector<std::string>& paths) {
+  std::string common = parent_folder(paths.front());
+  for (const std::string& path : paths)
+    while (!common.empty() && common != "/" &&
+           !(path.starts_with(common) && path[common.size()] == '/'))
+      common = parent_folder(common);
+  return common;
+}
+
+std::string temporary_name(const fs::path& place) {
+  return (place.parent_path() / ("." + place.filename().string() + ".hrpart")).string();
+}
+
+// A range at a version; blocks.
+Result<Buffer> read_range(const Store& from, const StageFile& file, uint64_t offset,
+                          uint64_t length) {
+  std::promise<ReadRequest> promise;
+  std::future<ReadRequest> future = promise.get_future();
+  ReadRequest request{.path = file.path,
+                      .offset = offset,
+                      .length = length,
+                      .version = file.version,
+                      .done = [&promise](ReadRequest&& r) { promise.set_value(std::move(r)); }};
+  from.read({&request, 1});
+  ReadRequest done = future.get();
+  HEADRACE_TRY(done.status);
+  return std::move(done.into);
+}
+
+Status write_at(int fd, uint64_t offset, Bytes data) {
+  while (!data.empty()) {
+    const ssize_t n = ::pwrite(fd, data.data(), data.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return from_errno(errno, "write");
+    data = data.subspan(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return {};
+}
+
+// The checksum of a file: that of the checksums of its chunks.
+uint32_t checksum_of(const std::vector<uint32_t>& chunks) {
+  return crc32c(std::as_bytes(std::span(chunks)));
+}
+
+Result<uint32_t> checksum_of_file(const std::string& path, uint64_t bytes) {
+  HEADRACE_ASSIGN(const OpenFile file, open_descriptor(path));
+  std::vector<uint32_t> sums;
+  Buffer chunk;
+  for (uint64_t at = 0; at < bytes; at += kChunk) {
+    chunk.resize(std::min(kChunk, bytes - at));
+    MutableBytes left = chunk.span();
+    while (!left.empty()) {
+      const ssize_t n = ::pread(file->fd(), left.data(), left.size(),
+                                static_cast<off_t>(at + chunk.size() - left.size()));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return from_errno(n < 0 ? errno : EIO, "read").in_file(path);
+      left = left.subspan(static_cast<size_t>(n));
+    }
+    sums.push_back(piece_checksum(chunk.bytes()));
+  }
+  return checksum_of(sums);
+}
+
+bool is_memory(const std::string& path) {
+  struct statfs info{};
+  return ::statfs(path.c_str(), &info) == 0 && int64_t{info.f_type} == TMPFS_MAGIC;
+}
+
+// One file on its way.
+struct Copying {
+  Mutex mu;
+  OpenFile file HEADRACE_GUARDED_BY(mu);
+  std::vector<uint32_t> sums;  // each chunk's place is written by who copies it
+  std::atomic<size_t> left{0};
+};
+
+// One call of stage_files().
+class Stager {
+ public:
+  Stager(const Store& from, const StagePlan& plan, std::string folder, const StageOptions& options)
+      : from_(from), plan_(plan), folder_(std::move(folder)), options_(options) {}
+
+  Result<StageReport> run() {
+    HEADRACE_TRY(prepare());
+    HEADRACE_TRY(find_done());
+    HEADRACE_TRY(check_room());
+    HEADRACE_TRY(journal_->plan(plan_));
+    const std::string mark = folder_ + '/' + std::string(kUnfinished);
+    HEADRACE_TRY(write_file(mark, as_bytes("files of this folder are being copied by headrace\n")));
+    HEADRACE_TRY(copy());
+    if (options_.verify) HEADRACE_TRY(verify());
+    ::unlink(mark.c_str());
+    return report_;
+  }
+
+ private:
+  struct Chunk {
+    size_t file;
+    uint64_t offset;
+  };
+
+  std::string place(const StageFile& file) const { return folder_ + '/' + file.name; }
+
+  Status prepare() {
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (error) return from_errno(error.value(), "make the folder").in_file(folder_);
+    const bool is_empty = fs::is_empty(folder_, error);
+    const bool had_journal = fs::exists(StageJournal::path_of(folder_), error);
+    if (!is_empty && !had_journal)
+      return invalid("holds other files; stage into a folder that is empty or not there yet")
+          .in_file(folder_);
+    HEADRACE_ASSIGN(journal_, StageJournal::open(folder_, true));
+    return {};
+  }
+
+  Status find_done() {
+    report_.files = plan_.files.size();
+    report_.bytes = plan_.bytes;
+    for (size_t i = 0; i < plan_.files.size(); ++i) {
+      const StageFile& file = plan_.files[i];
+      struct stat info{};
+      const bool is_there = ::stat(place(file).c_str(), &info) == 0;
+      if (journal_->done(file) != nullptr && is_there &&
+          static_cast<uint64_t>(info.st_size) == file.bytes)
+        there_ += file.bytes;
+      else if (is_there && !journal_->planned().contains(file.name))
+        return invalid("is there and was not written by `headrace stage`; give another folder")
+            .in_file(place(file));
+      else
+        missing_.push_back(i);
+    }
+    tell(0);
+    return {};
+  }
+
+  Status check_room() {
+    uint64_t needed = 0;
+    for (const size_t i : missing_) needed += plan_.files[i].bytes;
+    struct statvfs info{};
+    if (::statvfs(folder_.c_str(), &info) != 0) return from_errno(errno, "stat").in_file(folder_);
+    uint64_t free = uint64_t{info.f_bavail} * info.f_frsize;
+    const bool memory = is_memory(folder_);
+    if (memory) free = std::min(free, usable_memory_bytes());
+    const auto gib = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
+    if (needed > free)
+      return exhausted(
+          fmt::format("{}: {:.2f} GiB are to be copied and {:.2f} GiB are free{}; give "
+                      "another folder, or use cache= instead",
+                      folder_, gib(needed), gib(free), memory ? " in memory" : ""));
+    if (memory)
+      report_.notice = fmt::format(
+          "{} lies in memory: the copy takes {:.2f} GiB of what the jobs of this machine may use, "
+          "until it is removed",
+          folder_, gib(plan_.bytes));
+    return {};
+  }
+
+  Status copy() {
+    std::vector<Chunk> chunks;
+    std::vector<std::unique_ptr<Copying>> files(plan_.files.size());
+    for (const size_t i : missing_) {
+      const uint64_t count = std::max<uint64_t>(1, (plan_.files[i].bytes + kChunk - 1) / kChunk);
+      files[i] = std::make_unique<Copying>();
+      files[i]->sums.resize(plan_.files[i].bytes == 0 ? 0 : count);
+      files[i]->left = count;
+      for (uint64_t c = 0; c < count; ++c) chunks.push_back({i, c * kChunk});
+      HEADRACE_TRY(make_folder(plan_.files[i]));
+    }
+    return parallel_for(chunks.size(), streams(), [&](size_t n) {
+      const Chunk& chunk = chunks[n];
+      const StageFile& file = plan_.files[chunk.file];
+      Status status = copy_chunk(file, *files[chunk.file], chunk.offset);
+      return status.ok() ? status : status.in_file(place(file));
+    });
+  }
+
+  unsigned streams() const {
+    if (options_.streams > 0) return options_.streams;
+    if (plan_.files.empty()) return 1;
+    const StoreCost cost = from_.cost(plan_.files.front().path);
+    return cost.is_near() ? 4 : std::clamp<unsigned>(cost.parallel_reads, 8, 32);
+  }
+
+  Status make_folder(const StageFile& file) {
+    const std::string parent = fs::path(place(file)).parent_path().string();
+    if (parent == made_) return {};
+    std::error_code error;
+    fs::create_directories(parent, error);
+    if (error) return from_errno(error.value(), "make the folder").in_file(parent);
+    made_ = parent;
+    return {};
+  }
+
+  Result<OpenFile> opened(const StageFile& file, Copying& state) const {
+    MutexLock lock(state.mu);
+    if (state.file != nullptr) return state.file;
+    const std::string path = temporary_name(place(file));
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0) return from_errno(errno, "open");
+    state.file = std::make_shared<const Descriptor>(fd);
+    if (::ftruncate(fd, static_cast<off_t>(file.bytes)) != 0) return from_errno(errno, "truncate");
+    return state.file;
+  }
+
+  Status copy_chunk(const StageFile& file, Copying& state, uint64_t offset) {
+    if (options_.cancel != nullptr && options_.cancel->load())
+      return cancelled("copying was ended; the same call goes on");
+    HEADRACE_ASSIGN(const OpenFile out, opened(file, state));
+    const uint64_t length = std::min(kChunk, file.bytes - offset);
+    if (length > 0) {
+      HEADRACE_ASSIGN(const Buffer data, read_range(from_, file, offset, length));
+      HEADRACE_TRY(write_at(out->fd(), offset, data.bytes()));
+      state.sums[offset / kChunk] = piece_checksum(data.bytes());
+    }
+    if (state.left.fetch_sub(1) == 1) HEADRACE_TRY(finish(file, state, *out));
+    tell(length);
+    return {};
+  }
+
+  Status finish(const StageFile& file, Copying& state, const Descriptor& out) {
+    if (file.modified_ns != 0) {
+      const timespec time{file.modified_ns / 1'000'000'000, file.modified_ns % 1'000'000'000};
+      const timespec times[2] = {time, time};
+      (void)::futimens(out.fd(), times);  // without it an index beside it is built anew
+    }
+    if (::rename(temporary_name(place(file)).c_str(), place(file).c_str()) != 0)
+      return from_errno(errno, "rename");
+    HEADRACE_TRY(journal_->add(file, checksum_of(state.sums)));
+    MutexLock lock(state.mu);
+    state.file = nullptr;
+    return {};
+  }
+
+  // The journal as it is now: what this call copied is in it too.
+  Status verify() {
+    journal_ = nullptr;
+    HEADRACE_ASSIGN(journal_, StageJournal::open(folder_, false));
+    return parallel_for(plan_.files.size(), 4, [&](size_t i) -> Status {
+      const StageFile& file = plan_.files[i];
+      const StageJournal::Done* done = journal_->done(file);
+      if (done == nullptr) return internal("copied and not noted").in_file(place(file));
+      HEADRACE_ASSIGN(const uint32_t found, checksum_of_file(place(file), file.bytes));
+      if (found == done->checksum) return {};
+      ::unlink(place(file).c_str());
+      return corrupt("the copy is not what was written; it was removed: run the same again")
+          .in_file(place(file));
+    });
+  }
+
+  void tell(uint64_t bytes) {
+    MutexLock lock(mu_);
+    report_.copied_bytes += bytes;
+    if (options_.progress) options_.progress(there_ + report_.copied_bytes);
+  }
+
+  const Store& from_;
+  const StagePlan& plan_;
+  const std::string folder_;
+  const StageOptions& options_;
+  std::unique_ptr<StageJournal> journal_;
+  std::vector<size_t> missing_;
+  std::string made_;
+  uint64_t there_ = 0;
+  Mutex mu_;
+  StageReport report_;
+};
+
+}  // namespace
+
+Result<StagePlan> plan_stage(const Store& from, std::vector<std::string> files) {
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  if (files.empty()) return invalid("there is no file to copy");
+  const std::string common = common_parent(files);
+  StagePlan out;
+  Hasher hasher;
+  const std::vector<Result<FileInfo>> infos = from.stat_all(files);
+  for (size_t i = 0; i < files.size(); ++i) {
+    HEADRACE_TRY(infos[i].status());
+    const FileInfo& info = infos[i].value();
+    if (info.is_folder) return internal("a folder among the files").in_file(files[i]);
+    std::string name = files[i].substr(common.size());
+    name.erase(0, name.find_first_not_of('/'));
+    if (name.find('\n') != std::string::npos || name.find("..") == 0)
+      return unsupported("a file of this name cannot be staged").in_file(files[i]);
+    hasher.add(std::string_view(files[i])).add(info.bytes).add(std::string_view(info.version));
+    out.bytes += info.bytes;
+    out.files.push_back({files[i], std::move(name), info.bytes, info.modified_ns, info.version});
+  }
+  out.id = hasher.finish();
+  return out;
+}
+
+Result<StageReport> stage_files(const Store& from, const StagePlan& plan, const std::string& folder,
+                                const StageOptions& options) {
+  return Stager(from, plan, folder, options).run();
+}
+
+Result<uint64_t> remove_stage(const std::string& folder) {
+  std::error_code error;
+  if (!fs::exists(StageJournal::path_of(folder), error))
+    return not_found("nothing was staged there by headrace").in_file(folder);
+  HEADRACE_ASSIGN(const auto journal, StageJournal::open(folder, false));
+  uint64_t removed = 0;
+  std::set<std::string, std::greater<>> parents;  // the deepest first
+  for (const std::string& name : journal->planned()) {
+    const fs::path place = fs::path(folder) / name;
+    struct stat info{};
+    if (::lstat(place.c_str(), &info) == 0 && ::unlink(place.c_str()) == 0)
+      removed += static_cast<uint64_t>(info.st_size);
+    ::unlink(temporary_name(place).c_str());
+    for (fs::path parent = place.parent_path(); parent.string().size() > folder.size();
+         parent = parent.parent_path())
+      parents.insert(parent.string());
+  }
+  ::unlink((folder + '/' + std::string(kUnfinished)).c_str());
+  for (const std::string& parent : parents) ::rmdir(parent.c_str());
+  ::rmdir(folder.c_str());
+  journal->remove();
+  return removed;
+}
+
+}  // namespace headrace

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/stage/staged_store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/guard.h"
+#include "storage/local.h"
+
+namespace headrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "stage-";
+constexpr int kLookAgain_ms = 200;  // whether the process that copies has ended
+
+std::string use_path(const std::string& folder) {
+  return folder + ".use";
+}
+
+// Shared; null where another process is removing the copy, or it cannot be made.
+OpenFile lock_use(const std::string& folder) {
+  const int fd = ::open(use_path(folder).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return nullptr;
+  auto file = std::make_shared<const Descriptor>(fd);
+  struct stat info{};
+  if (::flock(fd, LOCK_SH | LOCK_NB) != 0 || ::fstat(fd, &info) != 0 || info.st_nlink == 0)
+    return nullptr;
+  return file;
+}
+
+// Removes the copy unless somebody uses it.
+void remove_unused(const std::string& folder, int fd) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return;
+  (void)remove_stage(folder);
+  ::unlink(use_path(folder).c_str());
+}
+
+// What processes left that were killed.
+void sweep(const std::string& root, const std::string& keep) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error)) {
+    std::string path = entry.path().string();
+    if (!entry.path().filename().string().starts_with(kPrefix) || !path.ends_with(".use")) continue;
+    path.resize(path.size() - 4);
+    if (path == keep) continue;
+    const int fd = ::open(use_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    const Descriptor close(fd);
+    remove_unused(path, fd);
+  }
+}
+
+}  // namespace
+
+StagedStore::StagedStore(std::shared_ptr<const Store> inner, StagePlan plan, std::string folder,
+                         const StagedOptions& options)
+    : StoreWrapper(std::move(inner)),
+      plan_(std::move(plan)),
+      folder_(std::move(folder)),
+      options_(options),
+      local_(local_store()),
+      pid_(::getpid()) {
+  for (const StageFile& file : plan_.files) {
+    Copy& copy = copies_[file.path];
+    copy.path = folder_ + '/' + file.name;
+    copy.version = file.version;
+    copy.bytes = file.bytes;
+  }
+}
+
+Result<std::shared_ptr<const StagedStore>> StagedStore::make(std::shared_ptr<const Store> inner,
+                                                             std::vector<std::string> files,
+                                                             const StagedOptions& options) {
+  HEADRACE_ASSIGN(StagePlan plan, plan_stage(*inner, std::move(files)));
+  std::error_code error;
+  const std::string root = fs::absolute(options.folder, error).lexically_normal().string();
+  fs::create_directories(root, error);
+  if (error) return from_errno(error.value(), "make the stage folder").in_file(root);
+  const std::string folder =
+      (fs::path(root) / (std::string(kPrefix) + plan.id.hex().substr(0, 16))).string();
+  sweep(root, folder);
+  std::shared_ptr<StagedStore> out(
+      new StagedStore(std::move(inner), std::move(plan), folder, options));
+  out->use_ = lock_use(folder);
+  if (out->use_ == nullptr)
+    return unavailable("another job is removing this copy now; try again").in_file(folder);
+  out->thread_ = std::thread([store = out.get()] { store->copy_all(); });
+  return std::shared_ptr<const StagedStore>(out);
+}
+
+StagedStore::~StagedStore() {
+  if (pid_ != ::getpid()) {
+    // A forked child has no such thread, and shares the lock.
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
+  {
+    MutexLock lock(mu_);
+    cancel_.store(true);
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  if (!options_.keep && use_ != nullptr) remove_unused(folder_, use_->fd());
+}
+
+// Copies what is missing, or waits for who does; ends when all is there.
+void StagedStore::copy_all() {
+  Status status;
+  while (true) {
+    const StageOptions options{.streams = options_.streams,
+                               .progress = [this](uint64_t done) { done_bytes_.store(done); },
+                               .cancel = &cancel_};
+    const Result<StageReport> report =
+        guard([&] { return stage_files(inner(), plan_, folder_, options); });
+    status = report.status();
+    MutexLock lock(mu_);
+    if (report.ok() && !report.value().notice.empty()) notices_.push_back(report.value().notice);
+    if (status.code() != Code::kUnavailable || cancel_.load()) break;
+    (void)changed_.wait_for_ms(mu_, kLookAgain_ms);
+    if (cancel_.load()) break;
+  }
+  MutexLock lock(mu_);
+  is_over_ = true;
+  status_ = status;
+  if (!status.ok() && status.code() != Code::kCancelled)
+    notices_.push_back(
+        fmt::format("stage: not copied, reading from the source: {}", status.text()));
+  changed_.notify_all();
+}
+
+// Null where there is none, or not yet, or of another version.
+const StagedStore::Copy* StagedStore::copy_of(const ReadRequest& request) const {
+  const auto it = copies_.find(request.path);
+  if (it == copies_.end()) return nullptr;
+  const Copy& copy = it->second;
+  if (!request.version.empty() && request.version != copy.version) return nullptr;
+  if (copy.is_there.load(std::memory_order_relaxed)) return &copy;
+  struct stat info{};
+  if (::stat(copy.path.c_str(), &info) != 0 || static_cast<uint64_t>(info.st_size) != copy.bytes)
+    return nullptr;
+  copy.is_there.store(true);
+  return &copy;
+}
+
+// The local store completes in the calling thread.
+bool StagedStore::read_copy(ReadRequest& request, const Copy& copy, bool at_once) const {
+  ReadRequest local{.path = copy.path,
+                    .offset = request.offset,
+                    .length = request.length,
+                    .into = std::move(request.into)};
+  bool ok = false;
+  if (at_once) {
+    ok = local_->read_if_resident(local);
+    request.into = std::move(local.into);
+  } else {
+    local.done = [&](ReadRequest&& done) {
+      ok = done.status.ok();
+      request.into = std::move(done.into);
+    };
+    local_->read({&local, 1});
+  }
+  if (ok) {
+    request.version = copy.version;
+    staged_reads_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return ok;
+}
+
+void StagedStore::read(std::span<ReadRequest> requests) const {
+  std::vector<ReadRequest> others;
+  for (ReadRequest& request : requests) {
+    if (request.is_cancelled()) {
+      complete_cancelled(std::move(request));
+      continue;
+    }
+    mark_sent(request);
+    const Copy* copy = copy_of(request);
+    if (copy != nullptr && read_copy(request, *copy, false))
+      complete(std::move(request), {});
+    else
+      others.push_back(std::move(request));  // who fails here hears why from the store
+  }
+  source_reads_.fetch_add(others.size(), std::memory_order_relaxed);
+  if (!others.empty()) inner().read(others);
+}
+
+bool StagedStore::read_if_resident(ReadRequest& request) const {
+  const Copy* copy = copy_of(request);
+  if (copy == nullptr) return inner().read_if_resident(request);
+  return read_copy(request, *copy, true);
+}
+
+StoreCost StagedStore::cost(const std::string& path) const {
+  for (const auto& [source, copy] : copies_)
+    if (copy_of({.path = source}) == nullptr) return inner().cost(path);
+  StoreCost cost = local_->cost(folder_);
+  cost.in_caller = inner().cost(path).in_caller;  // a copy that goes bad is read from there
+  return cost;
+}
+
+StagedCounts StagedStore::counts() const {
+  uint64_t there = 0;
+  for (const auto& [source, copy] : copies_)
+    if (copy_of({.path = source}) != nullptr) there += copy.bytes;
+  return {.files = plan_.files.size(),
+          .bytes = plan_.bytes,
+          .bytes_there = std::max(there, std::min(done_bytes_.load(), plan_.bytes)),
+          .staged_reads = staged_reads_.load(),
+          .source_reads = source_reads_.load()};
+}
+
+std::vector<std::string> StagedStore::take_notices() const {
+  MutexLock lock(mu_);
+  return std::exchange(notices_, {});
+}
+
+Status StagedStore::wait_until_staged() const {
+  MutexLock lock(mu_);
+  while (!is_over_) changed_.wait(mu_);
+  return status_;
+}
+
+}  // namespace headrace

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of arrays that are not on this machine: opened by their URLs through the engine's stores, in few requests."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import headrace as hr
+import numpy as np
+import pytest
+from headrace import _core
+from headrace.arrays.stored_files import StoreFile
+
+h5py = pytest.importorskip("h5py")
+zarr = pytest.importorskip("zarr")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+DATA = np.random.default_rng(0).random((20, 6, 10)).astype("f4")
+
+
+@pytest.fixture
+def far(tmp_path, monkeypatch):
+    """far://x is the file x of tmp_path/far."""
+    (tmp_path / "far").mkdir()
+    monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "cache"))
+    store = _core.testing_scheme("far", str(tmp_path / "far"), latency_ms=1)
+    yield store
+    store.close()
+
+
+def column(ds, name):
+    return np.stack([np.asarray(s[name]) for s in ds])
+
+
+def write_hdf5(path):
+    with h5py.File(path, "w") as f:
+        f.create_dataset("x", data=DATA, chunks=(3, 6, 5), compression="gzip")
+        f.create_dataset("label", data=np.arange(20))
+        f.create_dataset("name", data=np.array([f"sample {i}" for i in range(20)], object), dtype=h5py.string_dtype())
+        f["x"].attrs["units"] = "K"
+
+
+def write_zarr(path, version=3, **options):
+    root = zarr.open_group(str(path), mode="w", zarr_format=version)
+    names = {"dimension_names": ["time", "lat", "lon"]} if version == 3 else {}
+    root.create_array("x", data=DATA, chunks=(3, 6, 5), **names, **options)
+    root.create_array("n", data=np.arange(20), chunks=(7,), **({"dimension_names": ["time"]} if version == 3 else {}))
+    root.create_group("deep").create_array("y", data=np.arange(20) * 2, chunks=(5,))
+
+
+def test_hdf5(tmp_path, far):
+    write_hdf5(tmp_path / "far/a.h5")
+    ds = hr.open("far://a.h5")
+    assert far.reads <= 8  # the metadata lie in one block; the references and the heap of the texts
+    assert np.array_equal(column(ds, "x"), DATA)
+    assert [s["name"] for s in ds] == [f"sample {i}" for i in range(20)]
+    assert column(ds, "label").tolist() == list(range(20))
+    assert ds.fingerprint == hr.open(tmp_path / "far/a.h5").fingerprint
+    with hr.Loader("far://a.h5", 4, {"x": hr.array("x", window=3)}, seed=1, output="numpy") as loader:
+        assert sum(len(b["x"]) for b in loader) == 16
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("consolidated", [False, True])
+def test_zarr(tmp_path, far, version, consolidated):
+    write_zarr(tmp_path / "far/a.zarr", version)
+    if consolidated:
+        zarr.consolidate_metadata(str(tmp_path / "far/a.zarr"))
+    near = hr.open(tmp_path / "far/a.zarr", {"x": hr.array("x")})
+    far.reset()
+    ds = hr.open("far://a.zarr", {"x": hr.array("x")})
+    if consolidated:
+        assert far.reads <= 5  # the root's documents and the index of the local one, which is none of this
+    assert np.array_equal(column(ds, "x"), DATA)
+    assert ds.fingerprint == near.fingerprint
+    assert hr.open("far://a.zarr#deep")[3]["y"] == 6
+
+
+def test_zarr_in_shards_in_a_zip_and_without_listings(tmp_path, far):
+    write_zarr(tmp_path / "far/s.zarr", shards=(6, 6, 10))
+    assert np.array_equal(column(hr.open("far://s.zarr", {"x": hr.array("x")}), "x"), DATA)
+    store = zarr.storage.ZipStore(str(tmp_path / "far/z.zarr.zip"), mode="w")
+    zarr.open_group(store, mode="w").create_array("x", data=DATA, chunks=(4, 3, 10))
+    store.close()
+    assert np.array_equal(column(hr.open("far://z.zarr.zip"), "x"), DATA)
+    write_zarr(tmp_path / "far/w.zarr")
+    zarr.consolidate_metadata(str(tmp_path / "far/w.zarr"))
+    os.unlink(tmp_path / "far/w.zarr/x/c/1/0/1")  # a chunk that was never written is the fill
+    web = _core.testing_scheme("web", str(tmp_path / "far"), latency_ms=1, lists=False)
+    try:
+        got = column(hr.open("web://w.zarr", {"x": hr.array("x")}), "x")
+    finally:
+        web.close()
+    want = DATA.copy()
+    want[3:6, :, 5:] = 0
+    assert np.array_equal(got, want)
+
+
+def test_texts_of_zarr(tmp_path, far):
+    root = zarr.open_group(str(tmp_path / "far/t.zarr"), mode="w")
+    root.create_array("t", shape=(3,), chunks=(2,), dtype=str)[:] = np.array(["a", "bcd", "é"], object)
+    assert [s["t"] for s in hr.open("far://t.zarr")] == ["a", "bcd", "é"]
+
+
+def test_npy_npz_and_classic_netcdf(tmp_path, far):
+    netcdf = pytest.importorskip("netCDF4")
+    np.save(tmp_path / "far/a.npy", DATA)
+    np.savez(tmp_path / "far/b.npz", x=DATA[0])
+    np.savez_compressed(tmp_path / "far/c.npz", x=DATA[1])
+    for i in range(2):
+        with netcdf.Dataset(tmp_path / f"far/t{i}.nc", "w", format="NETCDF3_CLASSIC") as f:
+            f.createDimension("time", None)
+            f.createDimension("lon", 10)
+            f.createVariable("v", "f4", ("time", "lon"))[:] = DATA[i * 3 : i * 3 + 3, 0]
+    assert np.array_equal(column(hr.open("far://a.npy"), "data"), DATA)
+    ds = hr.open(["far://b.npz", "far://c.npz"], {"x": hr.array("x", along="file")})
+    assert np.array_equal(column(ds, "x"), DATA[:2])
+    assert np.array_equal(column(hr.open("far://t*.nc"), "v"), DATA[:6, 0])
+    assert hr.stats("far://t*.nc")["v"]["mean"] == pytest.approx(DATA[:6, 0].mean(), rel=1e-6)
+
+
+def test_pack_reads_from_there(tmp_path, far):
+    write_hdf5(tmp_path / "far/a.h5")
+    hr.pack("far://a.h5", tmp_path / "out.zarr", to="zarr", fields=["x", "label"])
+    assert np.array_equal(column(hr.open(tmp_path / "out.zarr"), "x"), DATA)
+
+
+def test_labels_of_volumes(tmp_path, far):
+    for i in range(3):
+        with h5py.File(tmp_path / f"far/case{i}.h5", "w") as f:
+            f["x"] = np.zeros((8, 8, 8), "f4")
+            mask = np.zeros((8, 8, 8), "u1")
+            mask[i, 2, 3] = 1
+            f["mask"] = mask
+    fields = {
+        "x": hr.array("x", along="file", patch=(2, 2, 2), foreground="mask", share=1.0),
+        "mask": hr.array("mask", along="file", patch=(2, 2, 2), foreground="mask", share=1.0),
+    }
+    with hr.Loader("far://case*.h5", 3, fields, seed=0, output="numpy") as loader:
+        (batch,) = list(loader)
+    assert (batch["mask"].reshape(3, -1).max(1) == 1).all()
+
+
+def test_what_is_not_there_is_named(tmp_path, far):
+    for url in ("far://no.h5", "far://no.npy", "far://no.zarr", "far://no*.nc"):
+        with pytest.raises(hr.Error, match="no"):
+            hr.open(url)
+    (tmp_path / "far/bad.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + b"\1" * 200)
+    with pytest.raises(hr.DataError, match="far://bad.h5"):
+        hr.open("far://bad.h5")
+    with pytest.raises(hr.Error, match="nowhere"):
+        hr.open("nowhere://a.h5")
+
+
+def test_a_file_of_a_store_reads_as_a_file(tmp_path, far):
+    raw = np.random.default_rng(1).bytes((3 << 20) + 17)
+    (tmp_path / "far/raw").write_bytes(raw)
+    file, like = StoreFile("far://raw"), io.BytesIO(raw)
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        at, n = int(rng.integers(0, len(raw) + 100)), int(rng.choice([1, 8, 4096, 1 << 20, 2 << 20]))
+        assert file.seek(at) == like.seek(at)
+        assert file.read(n) == like.read(n)
+    assert far.reads < 60  # small reads come from blocks that are kept
+    assert file.seek(-5, os.SEEK_END) == like.seek(-5, os.SEEK_END)
+    assert file.read() == like.read()
+    with pytest.raises(FileNotFoundError):
+        StoreFile("far://none")
