@@ -134,7 +134,9 @@ def write_tar(path: pathlib.Path, samples: list[dict[str, bytes]]) -> pathlib.Pa
     return path
 
 
-def test_missing_values_functions_and_fields_per_source_are_those_of_python(programs: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_missing_values_functions_and_fields_per_source_are_those_of_python(
+    programs: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     a = write_tar(tmp_path / "a.tar", [{"id": b"x", **({"cls": b"%d" % i, "txt": b"t" * i} if i % 3 else {})} for i in range(8)])
     b = write_tar(tmp_path / "b.tar", [{"lab": b"%d" % (50 + i)} for i in range(5)])
     out = call(programs / "fields", a, b).splitlines()
