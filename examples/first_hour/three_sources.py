@@ -62,4 +62,4 @@ with tempfile.TemporaryDirectory() as temporary:
     for batch in batches:
         colour = batch["image"][:, 0, 0, 0]
         assert np.array_equal(batch["label"], colour % 4) and np.array_equal(colour // 20, batch.sources)
-    print(f"{sum(shares.values())} samples of three sources, in the shares {[shares[k] / 640 for k in range(3)]}")
+    print(f"{sum(shares.values())} samples of three sources, exactly in the shares {[shares[k] / 640 for k in range(3)]}")
