@@ -156,3 +156,12 @@ def test_views_over_a_blend_are_views_of_its_sources(numbers: hr.Dataset) -> Non
     for call in (lambda: mixed.repeat(2), lambda: mixed.balance("cls"), lambda: mixed[3], lambda: mixed + numbers):
         with pytest.raises(hr.UsageError, match="blend"):
             call()
+
+
+def test_several_names_of_data_that_were_opened_by_several_names(tmp_path: pathlib.Path) -> None:
+    """One ``a;b`` over another: the inner one must not write over what the outer one asks for."""
+    members = [("0.txt", b"t0"), ("0.a", b"a0"), ("1.txt", b"t1"), ("1.b", b"b1"), ("2.txt", b"t2"), ("2.c", b"c2")]
+    ds = hr.open(write_tar(tmp_path / "a.tar", members), {"t": hr.text("txt"), "x": hr.bytes("a;b;c")})
+    fields = {"t": hr.text("txt"), "x": hr.bytes("c;b;a"), "u": hr.text("txt")}
+    (batch,) = hr.Loader(ds, 3, fields, shuffle=False, output="numpy")
+    assert batch["t"] == batch["u"] == ["t0", "t1", "t2"] and batch["x"] == [b"a0", b"b1", b"c2"]

@@ -315,3 +315,27 @@ def test_inspect_shows_types(data: Data) -> None:
     facts = json.loads(headrace("inspect", data.tar, "--json").stdout)
     about = {f["name"]: f for f in facts["fields"]}
     assert about["jpg"]["kind"] == "jpeg" and about["jpg"]["many"] is False and about["jpg"]["shape"] is None
+
+
+@pytest.mark.parametrize("shuffle", [False, "global"])
+def test_a_pack_in_order_is_loaded_in_the_order_of_its_source(data: Data, tmp_path: pathlib.Path, shuffle: object) -> None:
+    hr.pack(data.folder, tmp_path / "p", shuffle=False, shards=3)
+    orders = []
+    for source in (data.folder, tmp_path / "p"):
+        with hr.Loader(source, 7, {"key": hr.key(), "n": hr.scalar("cls")}, shuffle=shuffle, seed=3, output="numpy") as loader:
+            orders.append([(k, int(n)) for b in loader.epoch(1) for k, n in zip(b["key"], b["n"])])
+    assert orders[0] == orders[1]
+    with pytest.raises(hr.UsageError, match="shuffle"):
+        hr.pack(data.folder, tmp_path / "q", shuffle=True, keep_order=True)
+
+
+@pytest.mark.parametrize("to", ["tar", "mds", "parquet", "tfrecord"])
+def test_names_of_classes_are_kept(data: Data, tmp_path: pathlib.Path, to: str) -> None:
+    classes = hr.open(data.folder).classes
+    assert len(classes) == 5
+    for _ in range(2):  # the second time all is there
+        hr.pack(data.folder, tmp_path / "p", to=to)
+    assert hr.open(tmp_path / "p").classes == hr.open(tmp_path / "p")[3:9].classes == classes
+    hr.pack(hr.open(tmp_path / "p"), tmp_path / "q", to=to, split={"train": 0.6, "val": 0.4})
+    assert hr.open(tmp_path / "q" / "train").classes == classes
+    assert headrace("verify", tmp_path / "p").returncode == 0

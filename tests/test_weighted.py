@@ -134,9 +134,9 @@ def test_states_without_weights_keep_their_version_and_load(numbers: hr.Dataset)
             loader.load_state_dict(other)
     with hr.Loader(hr.weighted(numbers, WEIGHTS), 12, NUMBER, output="numpy") as loader:
         mine = loader.state_dict()
-    with hr.Loader(hr.weighted(numbers, WEIGHTS + 1), 12, NUMBER, output="numpy") as loader:
-        with pytest.raises(hr.UsageError, match="other data"):
-            loader.load_state_dict(mine)
+    other_weights = hr.weighted(numbers, WEIGHTS + 1)
+    with hr.Loader(other_weights, 12, NUMBER, output="numpy") as loader, pytest.raises(hr.UsageError, match="other data"):
+        loader.load_state_dict(mine)
 
 
 def test_weights_of_classes_by_number_and_by_name(data: Data) -> None:

@@ -45,4 +45,4 @@ with tempfile.TemporaryDirectory() as temporary:
             for name in ("images", "masks")
         ]
         assert np.array_equal(ours[0].transpose(1, 2, 0), theirs[0]) and np.array_equal(ours[1].squeeze(), theirs[1])
-    print(f"{len(seen)} pictures with their masks, cropped and flipped alike")
+    print(f"{len(seen)} pictures with their masks, exactly alike after crops and flips")

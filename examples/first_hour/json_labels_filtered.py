@@ -51,5 +51,5 @@ with tempfile.TemporaryDirectory() as temporary:
     total = sum(a["quality"] for a in about.values())
     assert all(abs(counts[k] - 60 * a["quality"] / total) < 1 for k, a in about.items())
     print(
-        f"{len(good)} of {len(ds)} samples fulfil the condition; {len(parts['train'])} to train, {len(parts['val'])} to validate"
+        f"{len(good)} of {len(ds)} samples fulfil the condition, exactly those that Python finds; {len(parts['train'])} to train, {len(parts['val'])} to validate"
     )

@@ -52,7 +52,9 @@ def pack(
     shard_size: Annotated[Optional[str], typer.Option(help="About how large a shard is to be: 512M, 1G.")] = None,
     for_ranks: Annotated[int, typer.Option(help="Make the number of shards a multiple of this many ranks …", min=1)] = 1,
     for_workers: Annotated[int, typer.Option(help="… times this many workers each.", min=1)] = 1,
-    keep_order: Annotated[bool, typer.Option("--keep-order", help="Keep the order; else each shard is a random part.")] = False,
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", "--no-shuffle", help="Keep the order; else each shard is a random part.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of the random order, and of --split.", min=0)] = 0,
     fields: Annotated[Names, typer.Option(help=f"A field to write, in place of all{_NAMES}.")] = None,
     drop: Annotated[Names, typer.Option(help=f"A field not to write{_NAMES}.")] = None,

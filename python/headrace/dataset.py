@@ -285,9 +285,9 @@ def with_columns(source: _core.Source, fields: Mapping[str, Field] | None) -> tu
 
 
 def class_names(source: _core.Source, urls: Any) -> list[str]:
-    from .labels import hugging_face_classes
+    from .labels import hugging_face_classes, packed_classes
 
-    return list(source.classes) or hugging_face_classes(source, urls)
+    return list(source.classes) or packed_classes(urls) or hugging_face_classes(source, urls)
 
 
 def parsed(value: Any) -> Any:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of classes that lie beside the data: Hugging Face's ClassLabel in Arrow and Parquet files."""
+"""Names of classes that lie beside the data: Hugging Face's ClassLabel in Arrow and Parquet files, what ``hr.pack`` wrote down."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _core
@@ -52,3 +52,33 @@ def hugging_face_classes(source: _core.Source, urls: Any) -> list[str]:
         if usual in named:
             return named[usual]
     return next(iter(named.values())) if len(named) == 1 else []
+
+
+def _manifest(folder: str) -> str:
+    return os.path.join(folder, "headrace.json")
+
+
+def keep_classes(folder: str, classes: Sequence[str]) -> None:
+    """Writes the names into the manifest of a pack that is done."""
+    with open(_manifest(folder), encoding="utf-8") as f:
+        text = f.read()
+    # Its first line describes the pack, then come the shards, a line each: that shape stays.
+    made = text.replace(', "shards": [', f', "classes": {json.dumps(list(classes))}, "shards": [', 1)
+    temporary = _manifest(folder) + ".new"
+    with open(temporary, "w", encoding="utf-8") as f:
+        f.write(made)
+    os.replace(temporary, _manifest(folder))
+
+
+def packed_classes(urls: Any) -> list[str]:
+    """Those that a pack wrote down: of a folder, or of shards in one."""
+    if not isinstance(urls, list) or not urls or "://" in str(urls[0]):
+        return []
+    path = str(urls[0]).split("#")[0]
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    try:
+        with open(_manifest(folder), encoding="utf-8") as f:
+            found = json.load(f).get("classes", [])
+    except (OSError, ValueError, AttributeError):
+        return []
+    return [str(name) for name in found] if isinstance(found, list) else []

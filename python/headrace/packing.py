@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .checks import byte_count, path, real, whole
-from .dataset import Dataset, open_data, urls_of
+from .dataset import Dataset, class_names, open_data, urls_of
 from .errors import UsageError
+from .labels import keep_classes
 
 if TYPE_CHECKING:
     from .writing.arrays import ArrayPacking
@@ -29,6 +30,7 @@ class Job:
     source: _core.Source
     folder: str
     options: dict[str, Any]
+    classes: Sequence[str] = ()  # names of the classes that its labels count
 
     def estimate(self) -> dict[str, Any]:
         return _core.estimate_pack(self.source, self.folder, self.options)
@@ -58,6 +60,8 @@ class Packing:
                     progress(before[0] + done, samples, before[1] + shards_done, before[1] + shards, before[2] + size)
 
             results[job.name] = _core.pack(job.source, job.folder, job.options, tell)
+            if job.classes and not results[job.name]["was_complete"]:
+                keep_classes(job.folder, job.classes)
         if not self.jobs[0].name:
             return results[""]
         total: dict[str, Any] = {name: sum(r[name] for r in results.values()) for name in results[self.jobs[0].name]}
@@ -144,6 +148,10 @@ def _prepare_arrays(
     )  # fmt: skip
 
 
+def _urls_or_none(source: Any) -> Any:
+    return None if isinstance(source, _core.Source) else urls_of(source)
+
+
 def one_picture(source: _core.Source, options: Mapping[str, Any]) -> _core.Source:
     """Plain files have one picture a sample: of several extensions they are written as one field, ``image``."""
     pictures = [f["name"] for f in source.fields if f["picture"]]
@@ -164,6 +172,7 @@ def prepare(
     for_ranks: int = 1,
     for_workers: int = 1,
     keep_order: bool = False,
+    shuffle: bool | None = None,
     seed: int = 0,
     fields: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
@@ -183,13 +192,15 @@ def prepare(
 ) -> Packing | ArrayPacking | ColumnPacking:
     """Checks the arguments of ``hr.pack`` and opens the source."""
     folder = path(destination, "destination")
+    if shuffle not in (None, True, False) or (keep_order and shuffle):
+        raise UsageError("shuffle is True or False, and keep_order=True is the same as shuffle=False")
     options: dict[str, Any] = {
         "format": str(to),
         "shards": whole(shards, "shards"),
         "shard_bytes": byte_count(shard_size or None, "shard_size"),
         "for_ranks": whole(for_ranks, "for_ranks", 1, 1 << 31),
         "for_workers": whole(for_workers, "for_workers", 1, 1 << 31),
-        "keep_order": bool(keep_order),
+        "keep_order": bool(keep_order) or shuffle is False,
         "seed": whole(seed, "seed", 0, (1 << 64) - 1),
         "threads": whole(threads, "threads", 0, 4096),
         "fields": _texts(fields, "fields"),
@@ -212,7 +223,11 @@ def prepare(
         handle = source._source if isinstance(source, Dataset) else source
         if not isinstance(handle, _core.Source):
             handle = open_data(urls_of(source), None, None, root)[0]
-        return Packing([Job("", one_picture(handle, options), folder, options)])
+        classes = source.classes if isinstance(source, Dataset) else handle.classes or class_names(handle, _urls_or_none(source))
+        return Packing([Job("", one_picture(handle, options), folder, options, classes)])
     dataset, views = _parts(source, root, split, options["seed"], folder)
-    jobs = [Job(name, one_picture(view._source, options), str(Path(folder, name)), options) for name, view in views.items()]
+    jobs = [
+        Job(name, one_picture(view._source, options), str(Path(folder, name)), options, dataset.classes)
+        for name, view in views.items()
+    ]
     return Packing(jobs, len(dataset) - sum(len(view) for view in views.values()))

@@ -69,6 +69,7 @@ def pack(
     for_ranks: int = 1,
     for_workers: int = 1,
     keep_order: bool = False,
+    shuffle: bool | None = None,
     seed: int = 0,
     fields: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
@@ -90,7 +91,8 @@ def pack(
     """Writes a data set as shards into the folder ``destination``, which ``hr.open`` opens.
 
     Shards hold equally many samples, to within one, and each is a random part of the data unless
-    ``keep_order``. The same call again goes on where it was stopped, or says that all is there.
+    ``shuffle=False`` (or ``keep_order=True``, which is the same): then a loader gives the same order from the
+    shards as from the source. The same call again goes on where it was stopped, or says that all is there.
 
     source: what ``hr.open`` takes, or a data set or view.
     to: the format; ``hr.formats()`` lists them.
@@ -117,7 +119,7 @@ def pack(
     """
     jobs = prepare(
         source, destination, to=to, shards=shards, shard_size=shard_size, for_ranks=for_ranks, for_workers=for_workers,
-        keep_order=keep_order, seed=seed, fields=fields, drop=drop, rename=rename, max_side=max_side, quality=quality,
+        keep_order=keep_order, shuffle=shuffle, seed=seed, fields=fields, drop=drop, rename=rename, max_side=max_side, quality=quality,
         raw=raw, recode=recode, split=split, codec=codec, window=window, patch=patch, along=along, threads=threads, memory=memory, root=root,
     )  # fmt: skip
     return jobs.run(progress)

@@ -122,8 +122,9 @@ SourceHandle either(const SourceHandle& s, nb::handle alternatives) {
 }  // namespace
 
 void bind_scans(nb::class_<SourceHandle>& source) {
-  source.def("find", &find, nb::arg("expression"), nb::arg("progress") = nb::none(),
-             nb::arg("columns") = std::map<std::string, const FieldColumn*>())
+  source
+      .def("find", &find, nb::arg("expression"), nb::arg("progress") = nb::none(),
+           nb::arg("columns") = std::map<std::string, const FieldColumn*>())
       .def("split_by_key", &split, nb::arg("shares"), nb::arg("seed"))
       .def("split_by_order", &borders, nb::arg("shares"))
       .def("columns", &columns, nb::arg("names"), nb::arg("begin"), nb::arg("end"))

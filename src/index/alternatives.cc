@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "index/combined.h"
+
 namespace headrace {
 namespace {
 
@@ -46,9 +48,9 @@ class Alternatives final : public Source {
   Hash128 fingerprint() const override { return base_->fingerprint(); }
 
   Status needs(const SampleAsk& ask, Request& out) const override {
-    thread_local std::vector<uint32_t> wanted;
-    thread_local Request found;
-    wanted.clear();
+    ScratchRequests scratch(1);  // the base may be one of these too
+    std::vector<uint32_t>& wanted = scratch[0].fields;
+    Request& found = scratch[0].request;
     for (const uint32_t field : ask.fields) {
       if (field >= of_.size()) return internal("no such field");
       const std::vector<uint32_t>& of = of_[field];

@@ -47,9 +47,10 @@ class Joined final : public Source {
         Field field = own[f];
         if (owners[field.name] > 1) field.name = parts_[p].name + "." + field.name;
         if (!taken.insert(field.name).second)
-          return invalid(fmt::format("two parts give a field '{}': name the parts otherwise, "
-                                     "hr.join(images=a, masks=b)",
-                                     field.name));
+          return invalid(
+              fmt::format("two parts give a field '{}': name the parts otherwise, "
+                          "hr.join(images=a, masks=b)",
+                          field.name));
         schema_.push_back(std::move(field));
         where_.push_back({p, f});
       }
@@ -177,10 +178,10 @@ Result<std::shared_ptr<const Source>> join_sources(std::vector<JoinPart> parts) 
     if (!names.insert(part.name).second)
       return invalid(fmt::format("two parts are named '{}'", part.name));
     if (part.source->size() != parts[0].source->size())
-      return invalid(fmt::format("'{}' has {} samples and '{}' has {}: join them by key, or views "
-                                 "of them that are equally long",
-                                 parts[0].name, parts[0].source->size(), part.name,
-                                 part.source->size()));
+      return invalid(
+          fmt::format("'{}' has {} samples and '{}' has {}: join them by key, or views "
+                      "of them that are equally long",
+                      parts[0].name, parts[0].source->size(), part.name, part.source->size()));
   }
   auto made = std::make_shared<Joined>(std::move(parts));
   HEADRACE_TRY(made->prepare());

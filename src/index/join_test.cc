@@ -119,8 +119,7 @@ TEST(Join, a_join_within_a_join_and_a_view_of_it) {
   const auto inner = join_sources({{"a", small("x")}, {"b", small("y")}}).value();
   const auto turned = make_view(inner, {3, 2, 1, 0}).value();
   const auto outer = join_sources({{"c", small("z")}, {"d", turned}}).value();
-  EXPECT_EQ(values_of(*outer, 0, {4, 0, 3, 2}),
-            (Texts{"3:y 3", "0:z 0", "note of x3", "3:x 3"}));
+  EXPECT_EQ(values_of(*outer, 0, {4, 0, 3, 2}), (Texts{"3:y 3", "0:z 0", "note of x3", "3:x 3"}));
   const auto twice = join_sources({{"e", outer}, {"f", outer}}).value();
   EXPECT_EQ(values_of(*twice, 1, {6, 0, 8}), (Texts{"1:z 1", "1:z 1", "2:x 2"}));
 }
@@ -171,10 +170,10 @@ TEST(Concat, what_a_part_lacks_has_no_value) {
 }
 
 TEST(Concat, pictures_of_two_kinds_are_one_field_and_other_kinds_are_refused) {
-  const auto both =
-      concat_sources({small("x", 1, Kind::kJpeg), small("y", 1, Kind::kPng)}).value();
+  const auto both = concat_sources({small("x", 1, Kind::kJpeg), small("y", 1, Kind::kPng)}).value();
   EXPECT_EQ(both->schema()[0].kind, Kind::kBytes);
-  const Status other = concat_sources({small("x", 1, Kind::kJpeg), small("y", 1, Kind::kText)}).status();
+  const Status other =
+      concat_sources({small("x", 1, Kind::kJpeg), small("y", 1, Kind::kText)}).status();
   EXPECT_NE(other.text().find("field 'file' is jpeg in files"), std::string::npos) << other.text();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "index/combined.h"
 #include "index/one_number.h"
 #include "index/view.h"
 
@@ -57,9 +58,9 @@ class Stacked final : public Source {
     if (std::all_of(ask.fields.begin(), ask.fields.end(),
                     [below](uint32_t f) { return f < below; }))
       return base_->needs(ask, out);
-    thread_local std::vector<uint32_t> wanted;
-    thread_local Request found;
-    wanted.clear();
+    ScratchRequests scratch(1);  // the base may be one of these too
+    std::vector<uint32_t>& wanted = scratch[0].fields;
+    Request& found = scratch[0].request;
     for (const uint32_t f : ask.fields) {
       if (f >= schema_.size()) return internal("no such field");
       if (f < below)

@@ -68,7 +68,8 @@ TEST(SampleWeights, blocks_sum_to_the_draws) {
 TEST(SampleWeights, what_makes_no_sense_is_refused) {
   EXPECT_FALSE(SampleWeights::make(std::vector<uint64_t>{0, 0}, 2).ok());
   EXPECT_FALSE(SampleWeights::make(std::vector<uint64_t>{1}, 0).ok());
-  EXPECT_FALSE(SampleWeights::make(std::vector<uint64_t>{uint64_t{1} << 62, uint64_t{1} << 62}, 1).ok());
+  EXPECT_FALSE(
+      SampleWeights::make(std::vector<uint64_t>{uint64_t{1} << 62, uint64_t{1} << 62}, 1).ok());
   EXPECT_FALSE(weights_of({1, 2}, 2)->blocks(std::vector<uint32_t>{1}).ok());
 }
 
@@ -90,11 +91,12 @@ class WeightedPlan : public ::testing::Test {
                                                           uint64_t number, uint32_t world = 1) {
     std::vector<std::pair<uint64_t, uint64_t>> out;
     for (uint32_t rank = 0; rank < world; ++rank) {
-      auto plan = Plan::make({s}, {.seed = 5,
-                                   .shuffle = shuffle,
-                                   .window_bytes = 1 << 16,
-                                   .cut = {.batch = 12, .rank = rank, .world = world, .tail = Tail::kKeep}})
-                      .value();
+      auto plan =
+          Plan::make({s}, {.seed = 5,
+                           .shuffle = shuffle,
+                           .window_bytes = 1 << 16,
+                           .cut = {.batch = 12, .rank = rank, .world = world, .tail = Tail::kKeep}})
+              .value();
       std::vector<PlanSlot> slots;
       for (uint64_t g = 0; plan->steps_from(g) > 0;) {
         g = plan->step(number, g, slots).value();
