@@ -88,6 +88,9 @@ killed = ended = 0
 bad = 0
 rng = random.Random(rounds)
 for r in range(rounds):
+    # While nobody reads: a process trusts a block that it has checked.
+    if r % 3 == 2 and (place / "cache").exists():
+        damage(place / "cache", rng)
     children = []
     for p in range(processes):
         pid = os.fork()
@@ -95,8 +98,6 @@ for r in range(rounds):
             run_child(data, place / "cache", r * 1000 + p)
         children.append(pid)
     time.sleep(rng.uniform(0, 0.15))
-    if r % 3 == 2 and (place / "cache").exists():
-        damage(place / "cache", rng)
     for pid in rng.sample(children, processes // 2):
         os.kill(pid, signal.SIGKILL)
     for pid in children:

@@ -91,10 +91,10 @@ def test_what_is_read_is_one_small_file(tmp_path, monkeypatch):
             assert len(next(iter(loader))["x"]) == 8
         with pytest.raises(hr.UsageError, match="another data set"):
             hr.open("far://t0*.h5", fields, index=tmp_path / "index")
-        write_hdf5(tmp_path / "far/t00.h5", DATA[:10])
+        write_hdf5(tmp_path / "far/t00.h5", np.tile(DATA, (9, 1)))
         with pytest.raises(hr.DataError, match="index the data set again"):
             hr.open("far://t*.h5", fields, index=tmp_path / "index")
-        assert len(hr.open("far://t*.h5", fields)) < len(slow)
+        assert len(hr.open("far://t*.h5", fields)) == 28 * 20 - 3 - 3  # of times that begin again
     finally:
         far.close()
 
@@ -188,7 +188,7 @@ def test_groups_and_volumes(tmp_path):
         for i in range(4):
             f[f"case{i}/x"] = DATA[: 5 + i]
     settle()
-    fields = {"x": hr.array("x", along="group", patch=(3, 4), tiled=True)}
+    fields = {"x": hr.array("x", along="group", patch=(3, 4))}
     first = hr.open(tmp_path / "cases.h5", fields)
     again = hr.open(tmp_path / "cases.h5", fields)
     assert again.fingerprint == first.fingerprint and again.key(0) == first.key(0)

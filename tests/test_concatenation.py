@@ -119,7 +119,7 @@ def test_arrays_of_two_files_follow_each_other(tmp_path: pathlib.Path) -> None:
     a = np.arange(60, dtype=np.float32).reshape(10, 6)
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", -a)
-    both = hr.open(tmp_path / "a.npy", {"x": hr.array("*")}) + hr.open(tmp_path / "b.npy", {"x": hr.array("*")})
+    both = hr.open(tmp_path / "a.npy", {"x": hr.array("data")}) + hr.open(tmp_path / "b.npy", {"x": hr.array("data")})
     with hr.Loader(both, 5, shuffle="global", output="numpy") as loader:
         for b in loader:
             assert all(np.array_equal(x, a[i] if i < 10 else -a[i - 10]) for i, x in zip(b.indices, b["x"]))

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pathlib
 import re
 import subprocess
+import tarfile
 from typing import Any
 
 import headrace as hr
@@ -120,6 +122,38 @@ def test_mixed_batches_are_those_of_python(programs: pathlib.Path, shards: pathl
     with hr.Loader(shards, 10, fields, seed=7, output="numpy", mix=mix) as loader:
         batch = next(iter(loader))
     assert f"mixed: image {fnv(batch['image'])}, label {fnv(batch['label'])}, f32[10, 3]" in out
+
+
+def write_tar(path: pathlib.Path, samples: list[dict[str, bytes]]) -> pathlib.Path:
+    with tarfile.open(path, "w") as tar:
+        for i, sample in enumerate(samples):
+            for name, data in sample.items():
+                info = tarfile.TarInfo(f"{i:04d}.{name}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def test_missing_values_functions_and_fields_per_source_are_those_of_python(programs: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    a = write_tar(tmp_path / "a.tar", [{"id": b"x", **({"cls": b"%d" % i, "txt": b"t" * i} if i % 3 else {})} for i in range(8)])
+    b = write_tar(tmp_path / "b.tar", [{"lab": b"%d" % (50 + i)} for i in range(5)])
+    out = call(programs / "fields", a, b).splitlines()
+    fields: dict[str, hr.Field] = {
+        "n": hr.scalar("cls", default=-1),
+        "maybe": hr.scalar("cls", optional=True),
+        "twice": hr.scalar("cls", default=5).map(lambda v: np.float32(2 * v)),
+        "text": hr.bytes("txt", default=b"none").padded(45),
+    }
+    lines = []
+    with hr.Loader(a, 4, fields, shuffle=False, output="numpy") as loader:
+        for batch in loader.epoch(0):
+            rows = zip(batch["n"], batch["maybe"], batch["maybe_valid"], batch["twice"], batch["text"][0])
+            lines += [f"{n} {m} {int(v)} {t:g} {bytes(x).decode()}" for n, m, v, t, x in rows]
+    other = {"n": hr.scalar("lab")}
+    blend = hr.blend({"a": (a, 1), "b": (hr.open(b, other), 1)}, epoch_samples=64)
+    with hr.Loader(blend, 16, {"n": hr.scalar("cls", default=-1)}, seed=3, output="numpy") as loader:
+        lines += ["blend " + " ".join(f"{s}/{n}" for s, n in zip(x.sources, x["n"])) for x in loader.epoch(0)]
+    assert out == lines
 
 
 def test_errors_of_the_example_name_the_remedy(program: pathlib.Path, tmp_path: pathlib.Path) -> None:

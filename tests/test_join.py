@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import pathlib
 import pickle
 from typing import Any
@@ -189,7 +190,7 @@ def test_windows_of_two_files_are_joined_as_they_were_opened(tmp_path: pathlib.P
     a = np.arange(200, dtype=np.float32).reshape(20, 10)
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", -a)
-    opened = {n: hr.open(tmp_path / f"{n}.npy", {"w": hr.array("*", window=3)}) for n in "ab"}
+    opened = {n: hr.open(tmp_path / f"{n}.npy", {"w": hr.array("data", window=3)}) for n in "ab"}
     ds = hr.join(**opened)
     assert len(ds) == 18 and set(ds[0]) == {"a.w", "b.w"}
     assert np.array_equal(ds[4]["a.w"], a[4:7]) and np.array_equal(ds[4]["b.w"], -a[4:7])
@@ -304,3 +305,26 @@ def test_what_makes_no_join_is_refused(pairs: pathlib.Path) -> None:
     ]:
         with pytest.raises(hr.UsageError, match=words):
             call()
+
+
+def test_several_columns_of_files_in_one_list_are_fields(tmp_path: pathlib.Path) -> None:
+    rows = []
+    for name in ("left", "right", "notes"):
+        (tmp_path / name).mkdir()
+    for i in range(5):
+        for name in ("left", "right"):
+            (tmp_path / name / f"{i}.png").write_bytes(png(picture(i if name == "left" else i + 100)))
+        (tmp_path / "notes" / f"{i}.txt").write_text(f"note {i}")
+        rows.append({"left": f"left/{i}.png", "right": f"right/{i}.png", "note": "" if i == 3 else f"notes/{i}.txt", "label": i % 2})
+    with (tmp_path / "rows.csv").open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("rows.csv", "rows.jsonl"):
+        ds = hr.open(tmp_path / name)
+        assert [n for n, _ in ds.schema] == ["left", "right", "note", "label"]
+        assert ds[2]["right"] == png(picture(102)) and ds[2]["note"] == "note 2" and "note" not in ds[3]
+        assert ds["label"].tolist() == [0, 1, 0, 1, 0] and ds.key(2) == "left/2"
+    table = hr.open(tmp_path / "rows.csv", table=True)
+    assert table[2]["right"] == "right/2.png"

@@ -115,9 +115,9 @@ def test_random_steps_draw_for_each_value(tmp_path: pathlib.Path) -> None:
 
 
 def test_without_many_the_error_names_it(url: str) -> None:
-    with pytest.raises(hr.Unsupported, match=r"2 values of field .txt. .*many=True"):
+    with pytest.raises(hr.UsageError, match=r"2 values of field .txt. .*many=True"):
         hr.open(url, {"t": hr.text("txt")})[0]
-    with pytest.raises(hr.Unsupported, match="many=True"):
+    with pytest.raises(hr.UsageError, match="many=True"):
         one_batch(url, {"t": hr.text("txt")})
     with pytest.raises(hr.DataError, match="no field 'txt'"):
         hr.open(url, {"t": hr.text("txt")})[1]

@@ -132,10 +132,11 @@ def test_states_without_weights_keep_their_version_and_load(numbers: hr.Dataset)
         other = dict(loader.state_dict(), plan_version=3)
         with pytest.raises(hr.Error, match="plan version 3"):
             loader.load_state_dict(other)
-    other_weights = hr.weighted(numbers, WEIGHTS + 1)
-    with hr.Loader(hr.weighted(numbers, WEIGHTS), 12, NUMBER, output="numpy") as a:
-        with hr.Loader(other_weights, 12, NUMBER, output="numpy") as b, pytest.raises(hr.UsageError, match="other data"):
-            b.load_state_dict(a.state_dict())
+    with hr.Loader(hr.weighted(numbers, WEIGHTS), 12, NUMBER, output="numpy") as loader:
+        mine = loader.state_dict()
+    with hr.Loader(hr.weighted(numbers, WEIGHTS + 1), 12, NUMBER, output="numpy") as loader:
+        with pytest.raises(hr.UsageError, match="other data"):
+            loader.load_state_dict(mine)
 
 
 def test_weights_of_classes_by_number_and_by_name(data: Data) -> None:
@@ -155,11 +156,11 @@ def test_weights_of_classes_by_number_and_by_name(data: Data) -> None:
 
 
 def test_a_blend_of_weighted_sources_keeps_both(numbers: hr.Dataset) -> None:
-    parts = {"w": (hr.weighted(numbers[:100], WEIGHTS[:100]), 0.5), "p": (numbers[100:], 0.5)}
-    with hr.Loader(hr.blend(parts, epoch_samples=200), 20, NUMBER, seed=3, output="numpy", shuffle="pool") as loader:
+    parts = {"w": (hr.weighted(numbers[:100], WEIGHTS[:100], samples=128), 0.5), "p": (numbers[100:], 0.5)}
+    with hr.Loader(hr.blend(parts, epoch_samples=256), 32, NUMBER, seed=3, output="numpy", shuffle="pool") as loader:
         got = [(int(s), int(i)) for b in loader.epoch(0) for s, i in zip(b.sources, b.indices)]
     first = Counter(i for s, i in got if s == 0)
-    assert [first[i] for i in range(100)] == counts(WEIGHTS[:100], 100, 3, 0, "w")
+    assert [first[i] for i in range(100)] == counts(WEIGHTS[:100], 128, 3, 0, "w")
 
 
 def test_repeats_of_a_sample_are_augmented_in_their_own_ways(data: Data) -> None:
@@ -172,7 +173,7 @@ def test_repeats_of_a_sample_are_augmented_in_their_own_ways(data: Data) -> None
         again = next(loader.epoch(0))
     assert set(batch.indices.tolist()) == {7}
     assert len({image.tobytes() for image in batch["image"]}) == 12
-    assert digest(batch) == digest(again)
+    assert digest([batch]) == digest([again])
 
 
 def test_a_weighted_data_set_is_indexed_as_its_base_and_can_be_pickled(numbers: hr.Dataset) -> None:

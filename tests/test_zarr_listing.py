@@ -9,7 +9,8 @@ import shutil
 import headrace as hr
 import numpy as np
 import pytest
-from headrace.arrays.open import Cube
+from headrace.arrays.cube import Cube
+from headrace.arrays.model import Listed
 
 zarr = pytest.importorskip("zarr")
 

@@ -15,9 +15,26 @@
 
 namespace hr {
 
+// Of files of arrays: one field of a sample, some steps of a variable from the sample's position
+// on.
+struct Window {
+  std::string name;                 // of the field, for hr::array(name)
+  std::string variable = {};        // "": as the field
+  int64_t steps = 0;                // along the axis; 0: one, and the axis is left out
+  int64_t from = 0;                 // relative to the position: a target begins behind the window
+  int64_t dilation = 1;             // from one step to the next
+  std::vector<int64_t> patch = {};  // of the last axes, drawn for each sample
+};
+
 struct OpenOptions {
-  std::string index;  // a folder that `headrace index` made
-  std::string root;   // of the paths in a list
+  std::string index = {};  // a folder that `headrace index` made
+  std::string root = {};   // of the paths in a list
+  // Of files of arrays (.npy, .nc, .zarr, .h5): what a sample holds; none: every variable that has
+  // the axis, one step of each.
+  std::vector<Window> windows = {};
+  std::string along = {};  // the axis that samples run along; "": the first of the first variable
+  int64_t stride = 1;      // from one sample's position to the next
+  bool tiled = false;      // patches stand side by side, each a sample
 };
 
 // Cheap to copy; copies share what is open.  Thread-safe.

@@ -8,12 +8,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "headrace/array.h"
 #include "headrace/error.h"
 
 namespace hr {
@@ -36,17 +39,29 @@ class Value {
 
 using Values = std::map<std::string, Value>;
 
+// A function of one value: of one element type and shape, which it declares; -1 where an extent
+// varies.  Called by several threads at a time.  A DataError that it throws is a bad sample.
+struct MapFunction {
+  std::function<Array(const Array&)> function;
+  std::string dtype;
+  std::vector<int64_t> shape;
+};
+
 struct Field {
   // "image", "scalar", "array", "tokens", "text", "bytes", "json", "key", "boxes", "points"
   std::string what;
   std::string field;
   Values options;
   std::vector<std::pair<std::string, Values>> steps;
-  std::string packing;   // "": dense where the shape is fixed; "list", "padded", "ragged"
-  bool many = false;     // any number of values a sample
-  bool is_mask = false;  // class numbers: resampled to the nearest pixel, never blended
-  std::string group;     // of hr::joint(); "": none
-  bool leads = false;    // the picture that the group follows
+  std::string packing;            // "": dense where the shape is fixed; "list", "padded", "ragged"
+  bool many = false;              // any number of values a sample
+  bool is_mask = false;           // class numbers: resampled to the nearest pixel, never blended
+  std::string group;              // of hr::joint(); "": none
+  bool leads = false;             // the picture that the group follows
+  std::optional<Value> pad = {};  // what padded values are filled up with; 0 unless given
+  std::optional<Value> otherwise = {};  // in place of a value that a sample lacks
+  bool is_optional = false;  // a sample may lack it; column NAME_valid says which have it
+  std::optional<MapFunction> function = {};
 
   Field step(std::string name, Values values = {}) const {
     Field out = *this;
@@ -62,6 +77,35 @@ struct Field {
   Field packed(std::string how) const {
     Field out = *this;
     out.packing = std::move(how);
+    return out;
+  }
+  Field list() const { return packed("list"); }
+  Field ragged() const { return packed("ragged"); }
+  // Values are filled up with `value`, a number of the field's type, to the largest of the batch.
+  Field padded(Value value = 0) const {
+    Field out = packed("padded");
+    out.pad = std::move(value);
+    return out;
+  }
+  // What a sample that lacks the field gets: a number, a text (of text, bytes, JSON and boxes), or
+  // a list of numbers (an array with one axis; of a picture, a level for each channel).  The steps
+  // and the function follow.
+  Field with_default(Value value) const {
+    Field out = *this;
+    out.otherwise = std::move(value);
+    return out;
+  }
+  // A sample may lack it: it gets zeros, and the batch has a column NAME_valid, one u8 a sample.
+  Field optional() const {
+    Field out = *this;
+    out.is_optional = true;
+    return out;
+  }
+  // Calls a function for every value, after the steps.
+  Field map(std::function<Array(const Array&)> call, std::string dtype,
+            std::vector<int64_t> shape = {}) const {
+    Field out = *this;
+    out.function = MapFunction{std::move(call), std::move(dtype), std::move(shape)};
     return out;
   }
 };

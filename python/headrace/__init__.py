@@ -22,6 +22,7 @@ from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .staging import remove_stage, stage
 from .storage import Storage, storage
 from .tokenizing.tokenize import tokenize
 from .tokens import tokens
@@ -72,7 +73,9 @@ __all__ = [
     "mixup",
     "pack",
     "points",
+    "remove_stage",
     "scalar",
+    "stage",
     "stats",
     "storage",
     "text",

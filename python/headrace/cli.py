@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``headrace inspect | index | pack | verify | stats | tokenize | cache | trace | formats | doctor | demo``.
+"""The command line: ``headrace inspect | index | pack | verify | stats | tokenize | stage | cache | trace | formats | doctor | demo``.
 
 Results on stdout, progress and errors on stderr. Exit codes: 0 fine, 1 something is bad or missing,
 2 it could not be done (one line says why), 130 interrupted.
@@ -23,6 +23,7 @@ import headrace as hr
 from .cli_cache import cache
 from .cli_options import Index, Json, Root, Source
 from .cli_pack import pack, verify
+from .cli_stage import stage
 from .cli_stats import stats
 from .cli_tokenize import tokenize
 from .cli_trace import trace
@@ -132,6 +133,7 @@ app.command()(verify)
 app.command()(stats)
 app.command()(tokenize)
 app.command()(trace)
+app.command()(stage)
 app.add_typer(cache, name="cache")
 
 
@@ -150,6 +152,10 @@ def formats() -> None:
     rows = terminal.table("pictures", "decoded", "encoded", "by", "what")
     for name, doc, library, encodes in _core.image_codecs():
         rows.add_row(name, "yes", "yes" if encodes else "no", library, doc)
+    terminal.console().print(rows)
+    rows = terminal.table("store", "URLs", "what it has")
+    for store in _core.stores():
+        rows.add_row(store["name"], " ".join(f"{scheme}://" for scheme in store["schemes"]), store["purpose"])
     terminal.console().print(rows)
 
 

@@ -63,7 +63,7 @@ def _remember(ds: Dataset, label: str, make: Callable[[], _core.Column]) -> _cor
     kept = ds._kept  # one for all views
     if label not in kept:
         found = _core.kept_column(ds._opened, label)
-        if found is None:
+        if not isinstance(found, _core.Column):
             found = make()
             _core.keep_column(ds._opened, label, found)
         kept[label] = found

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core
 from .checks import one_of
-from .dataset import Dataset, Parts
+from .dataset import LABELS, Dataset, Parts
 from .dataset import open as open_dataset
 from .errors import UsageError
 from .fields import Field, array, bytes_, scalar, text
@@ -64,6 +64,12 @@ class Concatenated(Parts):
         return _core.concat_sources(sources), own if fields is None else fields
 
 
+def _alike(a: Field, b: Field) -> bool:
+    """Whether they make the same of a value, whatever it is called in the data."""
+    names = {"field": "", "variables": ()}
+    return type(a) is type(b) and {**vars(a), **names} == {**vars(b), **names}
+
+
 def _with_names_of(part: Dataset, fields: Mapping[str, Field] | None) -> _core.Source:
     """The data of ``part``, whose fields give the same outputs as ``fields``, by the stored names of those."""
     mine = part._fields
@@ -76,7 +82,7 @@ def _with_names_of(part: Dataset, fields: Mapping[str, Field] | None) -> _core.S
     renames = {}
     for output, field in fields.items():
         other = mine[output]
-        if other._with(field=field.field) != field:
+        if not _alike(other, field):
             raise UsageError(f"a + b: field '{output}' is {field!r} in one and {other!r} in the other")
         if other.field != field.field and other.field:
             renames[field.field] = other.field
@@ -95,9 +101,9 @@ def concatenate(parts: Sequence[Dataset]) -> Dataset:
         if part._source.is_weighted:
             raise UsageError("weights come last: hr.weighted(a + b, weights)")
         flat += part._urls.parts if isinstance(part._urls, Concatenated) and not part._views else [part]
-    named = [(part, part.classes) for part in flat]
-    known = next((classes for _, classes in named if classes), [])
-    for _, classes in named:
+    named = [part.classes for part in flat if {name for name, _ in part.schema} & {*LABELS, "objects"}]
+    known = next((classes for classes in named if classes), [])
+    for classes in named:
         if classes and classes != known:
             raise UsageError(
                 f"a + b: their classes differ, and one number would mean two of them: {_few(known)} and {_few(classes)}; "

@@ -41,6 +41,7 @@ def resolved(urls: Sequence[str]) -> list[str]:
 def recognise(urls: Sequence[str], root: str | None) -> _core.Source | None:
     """The data set, where it is one of these layouts; else None, and the formats are asked."""
     from . import detection, tensors
+    from .file_columns import open_file_columns
 
     if any("://" in url and not url.startswith("file://") for url in urls):
         return None  # these layouts are looked for in local folders alone
@@ -52,6 +53,9 @@ def recognise(urls: Sequence[str], root: str | None) -> _core.Source | None:
             found = detection.coco(path, root)
             if found is not None:
                 return found
+        listed = open_file_columns(path, part, root)
+        if listed is not None:
+            return listed
         if os.path.isfile(path) and tensors.is_tensors(path):
             return tensors.open_tensors(path, part)
     return _pictures(urls, root)

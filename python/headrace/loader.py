@@ -17,7 +17,8 @@ from typing import Any, Literal
 from . import _core, checks, habits, ranks
 from .batch import Batch, register_pytree
 from .blend import Blend
-from .caching import Cache, cache_of, tell
+from .caching import Cache, cache_of
+from .caching import tell as tell_of_cache
 from .dataset import Dataset, parsed
 from .errors import UsageError
 from .fields import Field
@@ -25,6 +26,8 @@ from .messages import tell_once, warn
 from .mix import Mix, mix_options
 from .parts import costs_of, parts_of
 from .requests import delivered
+from .staging import staged
+from .staging import tell as tell_of_stage
 from .storage import Storage, using
 from .verdict import Verdict, verdict
 
@@ -119,6 +122,8 @@ class Loader:
     threads: compute threads; "auto" uses the CPUs this rank may use.
     memory_budget: bytes, or "2GiB"; a quarter of this rank's memory and at most 8 GiB unless given.
     cache: a folder on a near disk that keeps what was read: ``"/nvme/hr"``, or ``hr.cache(path, bytes="200GB")``.
+    stage: a folder on a near disk or in /dev/shm: all files are copied there in the background, once for the machine, and
+        read from there as they come; the last job that uses the copy removes it.
     output: "torch", "numpy" or "jax", without a copy.
     bad_samples: "raise", "replace", or how many may be replaced in an epoch.
     mix: ``hr.mixup(...)``, ``hr.cutmix(...)``, or a list of which one is drawn for each batch.
@@ -142,6 +147,7 @@ class Loader:
         root: str | os.PathLike[str] | None = None,
         storage: Storage | None = None,
         cache: str | os.PathLike[str] | Cache | None = None,
+        stage: str | os.PathLike[str] | None = None,
         threads: int | Literal["auto"] = "auto",
         memory_budget: int | str | None = None,
         device: str = "cpu",
@@ -172,6 +178,9 @@ class Loader:
             raise UsageError("cache belongs to hr.open(url, cache=...) when a data set or a blend is given")
         with using(storage, source, index):
             parts = parts_of(source, fields, index, root, cache_of(cache))
+        if stage is not None:
+            parts = [part._replace(source=staged(part.source, stage)) for part in parts]
+        self._staged = [part.source for part in parts if part.source.stage_counts() is not None]
         self._names = [part.name for part in parts]
         self._cached = [part.source for part in parts if part.source.cache_counts() is not None]
         finish = delivered(parts[0].asked, parts[0].source)
@@ -283,8 +292,7 @@ class Loader:
     def _epoch(self, n: int, until: int | None) -> Epoch:
         core = self._inner
         ranks.check_still(self.ranks)
-        for source in self._cached:
-            tell(source)
+        self._tell()
         return Epoch(self, *core.begin(checks.whole(n, "an epoch", 0, _FOREVER - 1), until))
 
     def _take(self) -> Batch | None:
@@ -390,7 +398,8 @@ class Loader:
 
         ``"reads"``: latency (median and p99, from request to completion), how many are under way now and were at
         most, and how many bytes ahead are worth reading. ``"damaged"``: pictures that were damaged and taken all the
-        same, because of ``strict=False``. ``"cache"``: hits, misses and bytes of ``cache=``.
+        same, because of ``strict=False``. ``"cache"``: hits, misses and bytes of ``cache=``; ``"stage"``: how much
+        of the copy of ``stage=`` is there.
         """
         core, run = self._inner, self._running
         out: dict[str, Any] = core.stats()
@@ -406,10 +415,19 @@ class Loader:
         if self._batch_maps:
             out["map"]["(batch)"] = {"calls": run.batches, "busy_s": run.map_s, "wait_gil_s": 0.0}
         out["bad_samples"] = core.quarantine()
+        if self._staged:
+            staged_counts = [s.stage_counts() or {} for s in self._staged]
+            out["stage"] = {name: sum(c[name] for c in staged_counts) for name in staged_counts[0]}
         if self._cached:
             counts = [s.cache_counts() or {} for s in self._cached]
             out["cache"] = {name: sum(c[name] for c in counts) for name in counts[0]}
         return out
+
+    def _tell(self) -> None:
+        for source in self._cached:
+            tell_of_cache(source)
+        for source in self._staged:
+            tell_of_stage(source)
 
     @property
     def quarantine(self) -> list[dict[str, Any]]:

@@ -50,6 +50,22 @@ def progress() -> parts.Progress:
     )
 
 
+def progress_bytes() -> parts.Progress:
+    """The same for bytes."""
+    where = Console(stderr=True, highlight=False)
+    return parts.Progress(
+        parts.TextColumn("{task.description}"),
+        parts.BarColumn(bar_width=30),
+        parts.DownloadColumn(),
+        parts.TransferSpeedColumn(),
+        parts.TextColumn("[dim]left[/]"),
+        parts.TimeRemainingColumn(),
+        console=where,
+        transient=True,
+        disable=not where.is_terminal,
+    )
+
+
 def table(*columns: str, title: str | None = None) -> Table:
     """Columns whose name starts with '>' are numbers."""
     out = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", header_style="bold")

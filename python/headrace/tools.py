@@ -150,7 +150,10 @@ def doctor() -> list[tuple[str, bool, str]]:
         )
     for name, package, purpose, there in _core.libraries():
         out.append((name, there, purpose if there else f"{purpose}: missing; apt-get install {package} and build again"))
+    schemes = [f"{scheme}://" for store in _core.stores() for scheme in store["schemes"]]
+    out.append(("stores", True, f"data are read from plain paths and {', '.join(schemes)}"))
     for name, purpose in (
+        ("botocore", "credentials of s3:// by roles, SSO and web identity"),
         ("numpy", "arrays"),
         ("torch", 'output="torch"'),
         ("jax", 'output="jax"'),

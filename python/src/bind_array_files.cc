@@ -105,8 +105,7 @@ bool is_zarr_folder(nb::handle path) {
 
 void bind_array_files(nb::module_& m) {
   m.def("npy_arrays", [](nb::handle path) { return open_by(open_npy, path); });
-  m.def("netcdf_arrays",
-        [](nb::handle path) { return open_by(open_netcdf_classic, path); });
+  m.def("netcdf_arrays", [](nb::handle path) { return open_by(open_netcdf_classic, path); });
   m.def("npy_member", &npy_member);
   m.def("zarr_documents", &zarr_documents);
   m.def("is_zarr", &is_zarr_folder);

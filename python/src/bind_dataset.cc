@@ -253,6 +253,7 @@ void bind_dataset(nb::module_& m) {
       });
   bind_scans(source);
   bind_cached(source);
+  bind_staged(source);
 
   m.def("open_source", &open_urls, nb::arg("urls"), nb::arg("index") = "", nb::arg("root") = "",
         nb::arg("progress") = nb::none(), nb::arg("cache") = nb::none());

@@ -132,7 +132,8 @@ class FarFolder final : public StoreWrapper {
     ++listings;
     std::this_thread::sleep_for(latency_);
     HEADRACE_ASSIGN(ListPage page, inner().list_page(place(url), ""));
-    for (FileInfo& entry : page.entries) entry.path = prefix_ + entry.path.substr(folder_.size() + 1);
+    for (FileInfo& entry : page.entries)
+      entry.path = prefix_ + entry.path.substr(folder_.size() + 1);
     std::erase_if(page.entries, [&after](const FileInfo& e) { return e.path <= after; });
     return page;
   }

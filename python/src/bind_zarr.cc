@@ -58,9 +58,9 @@ Result<Chunks> find_chunks(const std::string& folder, const ZarrKeys& keys, cons
   return out;
 }
 
-// (places of all chunks, the files that there are, the bytes of each, folders looked at).  `shards`: (chunks of a
-// shard along each axis, the grid of chunks, whether the index comes first, whether it has a
-// checksum).
+// (places of all chunks, the files that there are, the bytes of each, folders looked at). `shards`:
+// (chunks of a shard along each axis, the grid of chunks, whether the index comes first, whether it
+// has a checksum).
 nb::tuple zarr_chunks(nb::handle folder, Extents grid, std::string lead,
                       const std::string& separator, nb::handle shards) {
   if (separator != "/" && separator != ".")
@@ -93,8 +93,8 @@ nb::tuple zarr_chunks(nb::handle folder, Extents grid, std::string lead,
   const size_t count = bytes.size();
   nb::list looked_at;
   for (const FileInfo& info : chunks.looked_at)
-    looked_at.append(nb::make_tuple(to_str(info.path), info.is_folder ? info.bytes : 0, info.modified_ns,
-                                    info.is_folder));
+    looked_at.append(nb::make_tuple(to_str(info.path), info.is_folder ? info.bytes : 0,
+                                    info.modified_ns, info.is_folder));
   return nb::make_tuple(as_numpy(std::move(rows), {chunks.places.size(), 4}), files,
                         as_numpy(std::move(bytes), {count}), looked_at);
 }

@@ -23,6 +23,7 @@ void bind_made(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
 void bind_options(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
+void bind_stage(nanobind::module_& m);
 void bind_tokens(nanobind::module_& m);
 void bind_trace(nanobind::module_& m);
 void bind_storage(nanobind::module_& m);
@@ -51,6 +52,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_options(m);
   headrace::py::bind_loader(m);
   headrace::py::bind_parquet(m);
+  headrace::py::bind_stage(m);
   headrace::py::bind_tokens(m);
   headrace::py::bind_trace(m);
   headrace::py::bind_tools(m);

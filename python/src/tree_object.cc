@@ -26,8 +26,8 @@ Tree numbers_of(nb::handle object) {
   if (nb::cast<int64_t>(array.attr("dtype").attr("itemsize")) == 0)  // empty texts
     return to_tree(object.attr("tolist")());
   const auto shape = nb::cast<std::vector<int64_t>>(object.attr("shape"));
-  array = array.attr("astype")(array.attr("dtype").attr("newbyteorder")("<"),
-                               nb::arg("copy") = false);
+  array =
+      array.attr("astype")(array.attr("dtype").attr("newbyteorder")("<"), nb::arg("copy") = false);
   const auto dtype = nb::cast<std::string>(array.attr("dtype").attr("str"));
   if (dtype.find('O') != std::string::npos) throw nb::type_error("an array of Python objects");
   const auto raw = nb::cast<nb::bytes>(array.attr("tobytes")());
@@ -79,8 +79,8 @@ Tree to_tree(nb::handle object) {
   if (PyFloat_Check(o)) return Tree(PyFloat_AS_DOUBLE(o));
   if (PyUnicode_Check(o)) return Tree(text_of(object));
   if (PyBytes_Check(o))
-    return Tree::bytes(as_bytes(
-        std::string_view(PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o)))));
+    return Tree::bytes(
+        as_bytes(std::string_view(PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o)))));
   if (PyDict_Check(o)) return map_of(object);
   if (PyList_Check(o) || PyTuple_Check(o)) return list_of(object);
   throw nb::type_error(

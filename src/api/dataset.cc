@@ -4,6 +4,7 @@
 #include "api/inside.h"
 #include "index/view.h"
 #include "open/open.h"
+#include "open/open_arrays.h"
 
 namespace hr {
 namespace {
@@ -73,6 +74,18 @@ std::map<std::string, Array> Dataset::at(uint64_t sample, const Fields& fields) 
 }
 
 Dataset open(const std::vector<std::string>& urls, const OpenOptions& options) {
+  if (headrace::are_array_files(urls)) {
+    headrace::OpenArrayOptions arrays{.index = options.index,
+                                      .along = options.along,
+                                      .stride = options.stride,
+                                      .tiled = options.tiled};
+    for (const Window& w : options.windows)
+      arrays.windows.push_back({w.name, w.variable, w.steps, w.from, w.dilation, w.patch});
+    return make(unwrap(headrace::open_array_files(urls, arrays)).source);
+  }
+  if (!options.windows.empty())
+    raise(headrace::invalid("windows are for files of arrays (.npy, .nc, .zarr, .h5), which '" +
+                            (urls.empty() ? std::string() : urls.front()) + "' is not"));
   headrace::Opened opened =
       unwrap(headrace::open_source(urls, {.root = options.root, .index = options.index}));
   return make(opened.source);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "api/inside.h"
+#include "api/map.h"
 
 namespace hr {
 namespace {
@@ -28,6 +29,22 @@ std::optional<headrace::Packing> packing(const std::string& name, const std::str
   if (name == "ragged") return headrace::Packing::kRagged;
   raise(headrace::invalid(
       fmt::format("field '{}': packing is dense, list, padded or ragged, not '{}'", output, name)));
+}
+
+headrace::PadNumber number_of(const Value& value, const std::string& output, const char* what) {
+  if (const auto* whole = std::get_if<int64_t>(&value.get())) return *whole;
+  if (const auto* real = std::get_if<double>(&value.get())) return *real;
+  raise(headrace::invalid(fmt::format("field '{}': {} takes a number", output, what)));
+}
+
+headrace::DefaultValue default_of(const Value& value, const std::string& output) {
+  if (const auto* text = std::get_if<std::string>(&value.get())) return *text;
+  const auto* list = std::get_if<std::vector<double>>(&value.get());
+  if (list == nullptr) return number_of(value, output, "with_default()");
+  const auto* data = reinterpret_cast<const std::byte*>(list->data());
+  return headrace::DefaultArray{headrace::DType::kF64,
+                                {static_cast<int64_t>(list->size())},
+                                {data, data + list->size() * sizeof(double)}};
 }
 
 // A mask's step: it moves pixels, and takes the nearest.
@@ -115,6 +132,10 @@ std::vector<headrace::FieldRequest> requests_of(const Fields& fields) {
     request.many = field.many;
     request.joint = field.group;
     request.leads = field.leads;
+    if (field.pad) request.pad = number_of(*field.pad, name, "padded()");
+    if (field.otherwise) request.otherwise = default_of(*field.otherwise, name);
+    request.optional = field.is_optional;
+    if (field.function) request.then = then_call(name, *field.function);
     out.push_back(std::move(request));
   }
   return out;

@@ -9,10 +9,10 @@
 //
 //   {format: "hdf5",
 //    entries: [{path, group,                 of each file or folder, relative to where the data are
-//               stamps: {names, numbers},    what was looked at: bytes, time, whether it is a folder
-//               attributes: {…},             of the file or group itself
-//               arrays: [{name, dims, …}]    FileArray; `files` are relative to the path
-//               groups: [[name, arrays]]     where each group is a sample, in place of `arrays`
+//               stamps: {names, numbers},    what was looked at: bytes, time, whether it is a
+//               folder attributes: {…},             of the file or group itself arrays: [{name,
+//               dims, …}]    FileArray; `files` are relative to the path groups: [[name, arrays]]
+//               where each group is a sample, in place of `arrays`
 //              }, …]}
 //
 // An entry holds while everything that was looked at has the size and the time that it had.
@@ -38,9 +38,10 @@ Result<Tree> parse_array_index(Bytes bytes);
 int64_t stamp_of(const FileInfo& info);
 
 // Whether everything that was looked at for the entry of `path` is as it was.  `sizes_alone`: of
-// files, and no times; for an index that somebody made on purpose, and may have moved with the data.
-bool is_current(const Tree& entry, const std::string& path, const Store& store,
-                const RunJobs& run, bool sizes_alone);
+// files, and no times; for an index that somebody made on purpose, and may have moved with the
+// data.
+bool is_current(const Tree& entry, const std::string& path, const Store& store, const RunJobs& run,
+                bool sizes_alone);
 
 // A name of an entry's `files` in full.
 std::string file_in(const std::string& path, const std::string& name);

@@ -125,7 +125,8 @@ std::optional<double> number_of(const Tree& attributes, std::string_view name) {
 // Classic NetCDF has no unsigned types, and others lack signed ones.
 void take_sign(const Tree& attributes, Array& out, std::vector<double>& absent) {
   std::string word = attributes.text_of("_Unsigned");
-  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   const std::string name(dtype_name(out.dtype));
   const double range = std::ldexp(1.0, static_cast<int>(8 * size_of(out.dtype)));
   if (word == "true" && name[0] == 'i') {
@@ -280,9 +281,8 @@ void unpack_by(const Tree& attributes, FileArray& out) {
 }
 
 bool is_plain_attribute(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kOfAxes = {"DIMENSION_LIST", "REFERENCE_LIST",
-                                                       "DIMENSION_LABELS", "CLASS",
-                                                       "NAME", "_ARRAY_DIMENSIONS"};
+  constexpr std::array<std::string_view, 6> kOfAxes = {
+      "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "CLASS", "NAME", "_ARRAY_DIMENSIONS"};
   return std::find(kOfAxes.begin(), kOfAxes.end(), name) == kOfAxes.end() &&
          !name.starts_with("_Netcdf4") && !name.starts_with("_nc3") &&
          !name.starts_with("_NCProperties");

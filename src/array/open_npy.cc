@@ -36,8 +36,8 @@ Result<Extents> chunk_grid(const std::string& name, const Extents& shape, const 
     if (count > kMostChunks / static_cast<uint64_t>(n) + 1) count = kMostChunks + 1;
     count *= static_cast<uint64_t>(n);
     if (count > kMostChunks)
-      return unsupported(fmt::format("'{}' lies in more than {} chunks, which are not read", name,
-                                     kMostChunks));
+      return unsupported(
+          fmt::format("'{}' lies in more than {} chunks, which are not read", name, kMostChunks));
   }
   return grid;
 }

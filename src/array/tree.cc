@@ -102,8 +102,7 @@ void pack_value(const Tree& tree, ByteVector& out) {
 
 class TreeReader {
  public:
-  explicit TreeReader(Bytes packed)
-      : in_(packed), room_(packed.size() * kMostFromAByte) {}
+  explicit TreeReader(Bytes packed) : in_(packed), room_(packed.size() * kMostFromAByte) {}
 
   Result<Tree> read() {
     Tree out = value(0);
@@ -268,7 +267,7 @@ void Tree::set(std::string name, Tree value) {
 std::string Tree::text_of(std::string_view name) const {
   const Tree* found = find(name);
   return found != nullptr && (found->is_text() || found->type() == Type::kBytes) ? found->text()
-                                                                                : std::string();
+                                                                                 : std::string();
 }
 
 int64_t Tree::integer_of(std::string_view name, int64_t otherwise) const {

@@ -38,10 +38,10 @@ class Walk {
 
   Result<ZarrDocuments> all() {
     Node root;
-    const bool is_near = store_.cost(root_).is_near();
-    HEADRACE_TRY(read(root, !is_near));
+    const bool is_local = scheme_of(root_).empty();
+    HEADRACE_TRY(read(root, !is_local));
     ZarrDocuments out;
-    if (!is_near) {
+    if (!is_local) {
       HEADRACE_ASSIGN(out.consolidated, consolidated(root));
     }
     const bool goes_on = out.consolidated.empty() && !root.is_array;
@@ -136,8 +136,7 @@ class Walk {
     const Result<std::vector<FileInfo>> entries = store_.list(folder);
     if (!entries.ok()) return;
     for (const FileInfo& entry : entries.value())
-      if (entry.is_folder)
-        node.below.push_back(inside(node, base_name(without_slash(entry.path))));
+      if (entry.is_folder) node.below.push_back(inside(node, base_name(without_slash(entry.path))));
   }
   // Links are not followed: they may lead to a folder above.
   static void list_local(const std::string& path, Node& node) {

@@ -9,9 +9,8 @@
 //   root/.zmetadata          version 2: all of these in one file ("consolidated"); version 3 has
 //                            them in the root's zarr.json
 //
-// In storage that is far away the consolidated metadata are believed, because one read gives them
-// all.  Near ones are looked at file by file: an array that somebody appended to may have outgrown
-// them.
+// Of a server the consolidated metadata are believed, because one read gives them all.  On a file
+// system each file is looked at: an array that somebody appended to may have outgrown them.
 #pragma once
 
 #include <map>

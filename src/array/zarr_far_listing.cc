@@ -46,8 +46,8 @@ class FarListing {
       HEADRACE_ASSIGN(const std::vector<FileInfo> entries, list(level[i].path));
       for (const FileInfo& entry : entries) {
         if (entry.is_folder) continue;
-        const std::optional<uint64_t> chunk = is_flat ? zarr_chunk_named(name_of(entry), keys_)
-                                                      : last_index(entry, level[i].first);
+        const std::optional<uint64_t> chunk =
+            is_flat ? zarr_chunk_named(name_of(entry), keys_) : last_index(entry, level[i].first);
         if (chunk) files[i].push_back({*chunk, has_size(entry) ? entry.bytes : kWholeFile});
       }
       return {};
@@ -76,8 +76,7 @@ class FarListing {
 
   Result<std::vector<FileInfo>> list(const std::string& folder) const {
     Result<std::vector<FileInfo>> entries = store_.list(folder);
-    if (!entries.ok() && entries.status().code() == Code::kNotFound)
-      return std::vector<FileInfo>();
+    if (!entries.ok() && entries.status().code() == Code::kNotFound) return std::vector<FileInfo>();
     return entries;
   }
 

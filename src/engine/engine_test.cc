@@ -127,7 +127,7 @@ TEST(EngineTest, TablesOfRowsThatNobodyStoresAreOpenedOnceAndCountedAsTheyTurnOu
     const auto source = std::make_shared<TestSource>(TestSource::fill(100), 100, kRows);
     const auto decoder = std::make_shared<TestDecoder>();
     Engine engine({{source, 0, {0}, {decoder}}},
-                  {{ColumnSpec{"data", decoder->output(), Packing::kDense}, false}},
+                  {{ColumnSpec{"data", decoder->output(), Packing::kDense}}},
                   {.compute_threads = 3, .io_threads = 3, .memory_budget_bytes = budget});
     ASSERT_TRUE(engine.start(std::make_unique<TestFeed>(100, 8)).ok());
     EXPECT_EQ(drain(engine).value(), expected(100));

@@ -102,7 +102,7 @@ TEST(FarTest, near_and_far_sources_mix) {
                                      LatencyOptions{.latency = std::chrono::milliseconds(1)}),
       100);
   Engine engine({{near, 0, {0}, {decoder}}, {far, 1, {0}, {decoder}, far_policy()}},
-                {{ColumnSpec{"data", decoder->output(), Packing::kDense}, false}},
+                {{ColumnSpec{"data", decoder->output(), Packing::kDense}}},
                 {.compute_threads = 2, .io_threads = 2});
   ASSERT_TRUE(engine.start(std::make_unique<TestFeed>(100, 8, 7, 2)).ok());
   EXPECT_EQ(drain(engine).value().size(), 100u);

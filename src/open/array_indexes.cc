@@ -35,7 +35,8 @@ FileInfo named(const ArrayPlaces& places) {
     out.part = fmt::format("{}-{}", names.size(), hasher.finish().hex().substr(0, 8));
   }
   if (!places.mode.empty()) out.part += "@" + places.mode;
-  if (out.part.empty() && out.path.ends_with(".npz")) out.part = "arrays";  // records have the other
+  if (out.part.empty() && out.path.ends_with(".npz"))
+    out.part = "arrays";  // records have the other
   return out;
 }
 

@@ -38,10 +38,14 @@ TEST(StateTest, OtherDataIsRefusedWithBothFingerprints) {
 
 TEST(StateTest, AnotherPlanVersionIsRefused) {
   PlanState state = sample_state();
-  state.plan_version = 2;
-  const Status s = Plan::resume({make_source(sizes())}, {}, state).status();
+  state.plan_version = 3;
+  Status s = Plan::resume({make_source(sizes())}, {}, state).status();
   EXPECT_EQ(s.code(), Code::kUnsupported);
-  EXPECT_EQ(s.message(), "the state is of plan version 2; this build knows version 1");
+  EXPECT_EQ(s.message(), "the state is of plan version 3; this build knows 1 and 2");
+  state.plan_version = 2;  // of data with weights, which these are not
+  s = Plan::resume({make_source(sizes())}, {}, state).status();
+  EXPECT_EQ(s.code(), Code::kInvalidArgument);
+  EXPECT_EQ(s.message(), "the state is damaged: plan version 2 for data of version 1");
 }
 
 TEST(StateTest, TheStateWinsAndSaysWhereTheArgumentsDiffer) {

@@ -46,6 +46,7 @@ class Kept:
         self._stamps: dict[tuple[str, str], list[Stamp]] = {}
         self._content: dict[tuple[str, str], Any] = {}
         self._written: Any = None
+        self._began = time.time_ns()
         self._lock: Any = None
         found = self._find()
         self.format = str(found["format"]) if found else kind()
@@ -161,6 +162,20 @@ class Kept:
             return [a for _, arrays in content for a in arrays]
         return list((content._made if isinstance(content, LazyArrays) else content).values())
 
+    def _chunk_files(self, place: tuple[str, str], known: set[str]) -> list[Stamp]:
+        """Of arrays in many files each of these: one that is written anew in its place changes no folder."""
+        sizes: dict[str, int] = {}
+        for stored in self._made(place):
+            if stored is not None and _in_many_files(stored):
+                sizes.update(zip((_within(place[0], f) for f in stored.files), stored.file_bytes.tolist()))
+        names = [n for n in sizes if n not in known and "#" not in n]
+        out = []
+        for name, info in zip(names, stored_files.stat_all([stored_files.join(place[0], n) for n in names])):
+            if info is None or info.bytes != sizes[name] or info.modified_ns > self._began - _TICK_NS:
+                raise _CannotKeep("it was changed meanwhile")
+            out.append((name, info.bytes, _core.array_stamp(info.bytes, info.modified_ns, info.version), 0))
+        return out
+
     def _entry(self, place: tuple[str, str], on_purpose: bool) -> dict[str, Any]:
         path, content = place[0], self._content.get(place)
         if content is None:
@@ -169,6 +184,7 @@ class Kept:
         for looked_at in {id(a.looked_at): a.looked_at for a in self._made(place) if a is not None and a.looked_at}.values():
             stamps += _relative(looked_at, path)
         stamps = list({s[0]: s for s in reversed(stamps)}.values())  # the first look counts
+        stamps += self._chunk_files(place, {s[0] for s in stamps})
         if not on_purpose and not _are_settled(stamps, stored_files.is_url(path)):
             raise _CannotKeep("it was changed just now, or nobody could tell whether it was changed")
         out: dict[str, Any] = {"stamps": {"names": [s[0] for s in stamps], "numbers": _numbers(stamps)}}
@@ -178,6 +194,10 @@ class Kept:
         made = content._made if isinstance(content, LazyArrays) else content
         out["arrays"] = [{"name": n, "unmade": True} if a is None else _form(a, path) for n, a in made.items()]
         return out
+
+
+def _in_many_files(stored: Stored) -> bool:
+    return not _is_open(stored) and not stored.why and stored.file_bytes is not None
 
 
 def _is_open(stored: Stored) -> bool:

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``headrace stage SRC DST``: a data set copied ahead of time."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Optional
+
+import typer
+
+import headrace as hr
+
+
+def stage(
+    paths: Annotated[list[str], typer.Argument(metavar="SRC... DST", help="The data set, then the folder it is copied to.")],
+    streams: Annotated[Optional[int], typer.Option(help="Parts copied at a time; else as the storage likes.", min=1)] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Reads the copies again, against their checksums.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Removes what was copied to DST; no SRC is given then.")] = False,
+) -> None:
+    """Copies a data set to a near disk, with many streams; the same command again goes on after a kill.
+
+    Example: [bold]headrace stage 's3://bucket/train-*.tar' /nvme/train --verify[/]
+    """
+    from . import terminal
+
+    out: Any = terminal.console()
+    if remove:
+        if len(paths) != 1:
+            raise hr.UsageError("headrace stage --remove DST: the folder alone")
+        gone = hr.remove_stage(paths[0])
+        out.print(terminal.plain(f"{paths[0]}: {terminal.size(gone)} removed"), soft_wrap=True)
+        return
+    if len(paths) < 2:
+        raise hr.UsageError("headrace stage SRC DST: the data set, and the folder it is copied to")
+    *source, to = paths
+    start = time.perf_counter()
+    with terminal.progress_bytes() as bars:
+        task = bars.add_task("copying", total=None)
+        report = hr.stage(
+            source,
+            to,
+            streams=streams,
+            verify=verify,
+            progress=lambda done, total: bars.update(task, completed=done, total=total),
+        )
+    took = max(time.perf_counter() - start, 1e-9)
+    words = f"{terminal.count(report['files'], 'file')}, {terminal.size(report['bytes'])}"
+    if report["copied_bytes"] < report["bytes"]:
+        words += f", of which {terminal.size(report['bytes'] - report['copied_bytes'])} were there"
+    rate = f"{terminal.size(report['copied_bytes'] / took)}/s"
+    verified = ", verified" if verify else ""
+    out.print(terminal.plain(f"{to}: {words}, {terminal.seconds(took)}, {rate}{verified}"), soft_wrap=True)

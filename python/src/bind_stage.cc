@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Staging: files copied ahead of time, and data sets that are read from the copy as it grows.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <set>
+
+#include "bind_cache.h"
+#include "convert.h"
+#include "errors.h"
+#include "index/held_source.h"
+#include "open/expand.h"
+#include "progress.h"
+#include "storage/open_store.h"
+#include "storage/paths.h"
+#include "storage/stage/staged_store.h"
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+std::vector<std::string> source_files(const SourceHandle& s) {
+  std::set<std::string> files;
+  const uint64_t count =
+      s.whole ? s.whole->shards().first_file(s.whole->shards().size()) : ~uint32_t{0};
+  for (uint64_t f = 0; f < count; ++f) {
+    const std::string path = s.source->file_path(static_cast<uint32_t>(f));
+    if (path.empty()) break;
+    files.insert(path);
+  }
+  for (const std::string& name : s.by_python) files.erase(name);
+  return {files.begin(), files.end()};
+}
+
+// Whether a file beside a shard belongs to it: an index of it, or what describes its folder.
+bool belongs_to(std::string_view name, std::string_view shard) {
+  if (name.starts_with(shard) && name.size() > shard.size() && name[shard.size()] == '.')
+    return true;
+  const std::string_view stem = shard.substr(0, shard.rfind('.'));
+  for (const std::string_view end : {".idx", ".bin", ".index", ".json"})
+    if (name.size() == stem.size() + end.size() && name.starts_with(stem) && name.ends_with(end))
+      return true;
+  return false;
+}
+
+Status add_tree(const Store& store, const std::string& folder, std::set<std::string>& files) {
+  HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store.list(folder));
+  for (const FileInfo& entry : entries) {
+    if (entry.is_folder)
+      HEADRACE_TRY(add_tree(store, entry.path, files));
+    else
+      files.insert(entry.path);
+  }
+  return {};
+}
+
+// What a user named, as files: shards with what lies beside them, folders with all that is in them.
+Result<std::vector<std::string>> files_of_urls(const Store& store,
+                                               const std::vector<std::string>& urls,
+                                               const std::vector<std::string>& known) {
+  std::set<std::string> files(known.begin(), known.end());
+  std::set<std::string> shards;
+  std::vector<std::string> named;
+  for (const std::string& url : urls) {
+    const std::string path = split_part(store, clean_path(url)).path;
+    const Result<FileInfo> info = store.stat(path);
+    if (info.ok() && info.value().is_folder)
+      HEADRACE_TRY(add_tree(store, path, files));
+    else
+      named.push_back(path);
+  }
+  if (!named.empty()) {
+    HEADRACE_ASSIGN(const std::vector<std::string> expanded, expand_urls(store, named));
+    for (const std::string& path : expanded) {
+      const std::string file = split_part(store, path).path;
+      HEADRACE_ASSIGN(const FileInfo info, store.stat(file));
+      if (info.is_folder)
+        HEADRACE_TRY(add_tree(store, file, files));
+      else
+        shards.insert(file);
+    }
+  }
+  std::set<std::string> parents;
+  for (const std::string& shard : shards) parents.insert(parent_folder(shard));
+  for (const std::string& parent : parents) {
+    const Result<std::vector<FileInfo>> entries = store.list(parent);
+    if (!entries.ok()) continue;  // a server that lists nothing: the shards alone
+    for (const FileInfo& entry : entries.value()) {
+      const std::string_view name = base_name(entry.path);
+      if (!entry.is_folder &&
+          (name == "headrace.json" || std::any_of(shards.begin(), shards.end(), [&](const auto& s) {
+             return parent_folder(s) == parent && belongs_to(name, base_name(s));
+           })))
+        files.insert(entry.path);
+    }
+  }
+  files.insert(shards.begin(), shards.end());
+  return std::vector<std::string>(files.begin(), files.end());
+}
+
+nb::dict stage(const std::vector<std::string>& urls, const std::vector<std::string>& known,
+               const std::string& folder, unsigned streams, bool verify, nb::object function) {
+  Progress progress(std::move(function));
+  Result<StageReport> report = internal("not copied");
+  {
+    nb::gil_scoped_release release;
+    report = [&]() -> Result<StageReport> {
+      HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of_all(urls));
+      HEADRACE_ASSIGN(std::vector<std::string> files, files_of_urls(*store, urls, known));
+      HEADRACE_ASSIGN(const StagePlan plan, plan_stage(*store, std::move(files)));
+      const StageOptions options{
+          .streams = streams,
+          .verify = verify,
+          .progress = [&](uint64_t done) { progress.tell(done, plan.bytes); },
+          .cancel = progress.cancel()};
+      return stage_files(*store, plan, folder, options);
+    }();
+  }
+  progress.finish();
+  const StageReport done = unwrap(std::move(report));
+  nb::dict out;
+  out["files"] = done.files;
+  out["bytes"] = done.bytes;
+  out["copied_bytes"] = done.copied_bytes;
+  out["notice"] = to_str(done.notice);
+  return out;
+}
+
+SourceHandle staged(const SourceHandle& from, const std::string& folder) {
+  const std::shared_ptr<const Store> inner(from.source, &from.source->store());
+  SourceHandle out = from;
+  std::vector<std::string> files = source_files(from);
+  {
+    nb::gil_scoped_release release;
+    out.staged = unwrap(StagedStore::make(inner, std::move(files), {.folder = folder}));
+  }
+  out.source = read_through(from.source, out.staged);
+  return out;
+}
+
+nb::object counts(const SourceHandle& s) {
+  if (s.staged == nullptr) return nb::none();
+  const StagedCounts c = s.staged->counts();
+  nb::dict d;
+  d["files"] = c.files;
+  d["bytes"] = c.bytes;
+  d["bytes_there"] = c.bytes_there;
+  d["staged_reads"] = c.staged_reads;
+  d["source_reads"] = c.source_reads;
+  return d;
+}
+
+nb::list notices(const SourceHandle& s) {
+  nb::list out;
+  if (s.staged == nullptr) return out;
+  for (const std::string& text : s.staged->take_notices()) out.append(to_str(text));
+  return out;
+}
+
+}  // namespace
+
+void bind_stage(nb::module_& m) {
+  m.def("stage", &stage, nb::arg("urls"), nb::arg("known"), nb::arg("folder"),
+        nb::arg("streams") = 0, nb::arg("verify") = false, nb::arg("progress") = nb::none());
+  m.def(
+      "remove_stage",
+      [](const std::string& folder) {
+        nb::gil_scoped_release release;
+        return unwrap(remove_stage(folder));
+      },
+      nb::arg("folder"));
+}
+
+void bind_staged(nb::class_<SourceHandle>& source) {
+  source.def("files", &source_files)
+      .def("staged", &staged, nb::arg("folder"))
+      .def("stage_counts", &counts)
+      .def("stage_notices", &notices)
+      .def("wait_until_staged", [](const SourceHandle& s) {
+        nb::gil_scoped_release release;
+        if (s.staged != nullptr) check(s.staged->wait_until_staged());
+      });
+}
+
+}  // namespace headrace::py

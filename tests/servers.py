@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real servers on loopback for the tests: versitygw (S3), nginx (HTTP, HTTPS), toxiproxy; and one of our own that answers oddly."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import headrace as hr
+import pytest
+
+TOOLS = pathlib.Path(__file__).parent.parent / "build/tools/bin"
+KEY, SECRET = "canary-access-0F7C", "canary-secret-91BE"
+CANARIES = (KEY, SECRET, "canary-token", "canary-password")
+
+
+def program(name: str) -> str:
+    """Where ``./dev setup`` has put it, or the system has it."""
+    found = TOOLS / name
+    place = str(found) if found.exists() else shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if place is None:
+        pytest.skip(f"NOT TESTED AGAINST A REAL SERVER: {name} is not installed; run ./dev setup")
+    return place
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args!r} ended with {process.returncode}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"{process.args!r} does not answer")
+
+
+@contextlib.contextmanager
+def running(command: list[str], port: int, **options: Any) -> Iterator[None]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+    try:
+        wait_for_port(port, process)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@dataclass(frozen=True)
+class S3:
+    """`folder` is the bucket ``bucket``: what lies in it is an object."""
+
+    port: int
+    folder: pathlib.Path
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def storage(self, **more: Any) -> hr.Storage:
+        given: dict[str, Any] = {"endpoint": self.endpoint, "region": "us-east-1", "access_key": KEY, "secret_key": SECRET}
+        given |= more
+        return hr.storage(**{k: v for k, v in given.items() if v is not None})
+
+
+@contextlib.contextmanager
+def versitygw(root: pathlib.Path) -> Iterator[S3]:
+    port = free_port()
+    bucket = root / "gateway/bucket"
+    bucket.mkdir(parents=True)
+    environment = {**os.environ, "ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
+    command = [program("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", "--keep-alive", "posix", "--nometa"]
+    with running([*command, str(root / "gateway")], port, env=environment, cwd=root):
+        yield S3(port, bucket)
+
+
+@dataclass(frozen=True)
+class Web:
+    """`folder` is what it serves. `log` has a line for each request."""
+
+    port: int
+    tls_port: int
+    folder: pathlib.Path
+    certificate: pathlib.Path
+    log: pathlib.Path
+
+    def url(self, path: str = "", tls: bool = False, host: str = "127.0.0.1") -> str:
+        return f"https://{host}:{self.tls_port}/{path}" if tls else f"http://{host}:{self.port}/{path}"
+
+    def requests(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+@contextlib.contextmanager
+def nginx(root: pathlib.Path) -> Iterator[Web]:
+    port, tls_port = free_port(), free_port()
+    folder = root / "www"
+    folder.mkdir(parents=True)
+    certificate, key = root / "server.crt", root / "server.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=headrace-test",
+         "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    config = root / "nginx.conf"
+    config.write_text(f"""
+daemon off; master_process off; pid {root}/nginx.pid; error_log {root}/error.log; events {{ worker_connections 1024; }}
+http {{
+  log_format plain '$request_method $uri $http_range $status'; access_log {root}/access.log plain;
+  client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3;
+  uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5; keepalive_requests 100000; sendfile on;
+  server {{
+    listen 127.0.0.1:{port}; listen 127.0.0.1:{tls_port} ssl;
+    ssl_certificate {certificate}; ssl_certificate_key {key};
+    root {folder}; autoindex on; absolute_redirect off;
+    location /private/ {{ if ($http_authorization != "Bearer canary-token") {{ return 401; }} }}
+  }}
+}}
+""")
+    with running([program("nginx"), "-c", str(config), "-p", str(root)], port):
+        yield Web(port, tls_port, folder, certificate, root / "access.log")
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """toxiproxy before a server. ``with proxy.toxic("latency", latency=50): …``"""
+
+    api: int
+    port: int
+
+    def _call(self, method: str, path: str, body: Any = None) -> None:
+        data = None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(f"http://127.0.0.1:{self.api}{path}", data, method=method)
+        with urllib.request.urlopen(asked, timeout=10):
+            pass
+
+    @contextlib.contextmanager
+    def toxic(self, kind: str, toxicity: float = 1.0, **attributes: int) -> Iterator[None]:
+        body = {"name": "t", "type": kind, "stream": "downstream", "toxicity": toxicity, "attributes": attributes}
+        self._call("POST", "/proxies/p/toxics", body)
+        try:
+            yield
+        finally:
+            self._call("DELETE", "/proxies/p/toxics/t")
+
+
+@contextlib.contextmanager
+def toxiproxy(upstream_port: int) -> Iterator[Proxy]:
+    api, port = free_port(), free_port()
+    with running([program("toxiproxy"), "-host", "127.0.0.1", "-port", str(api)], api):
+        proxy = Proxy(api, port)
+        listen, upstream = f"127.0.0.1:{port}", f"127.0.0.1:{upstream_port}"
+        proxy._call("POST", "/proxies", {"name": "p", "listen": listen, "upstream": upstream})
+        yield proxy
+
+
+# -- answers that no good server gives ---------------------------------------------------------------
+
+
+@dataclass
+class Odd:
+    """A web server of files in a folder; ``answer(handler, number)`` may answer in its place, and then gives True."""
+
+    folder: pathlib.Path
+    answer: Callable[[Any, int], bool] = lambda handler, number: False
+    requests: list[str] = field(default_factory=list)
+    port: int = 0
+
+    def url(self, path: str = "") -> str:
+        return f"http://127.0.0.1:{self.port}/{path}"
+
+
+@contextlib.contextmanager
+def odd_server(folder: pathlib.Path) -> Iterator[Odd]:
+    odd = Odd(folder)
+    ending = threading.Event()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        odd_server, ended = odd, ending
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+        def body(self, status: int, data: bytes, **headers: str) -> None:
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(data)), **{k.replace("_", "-"): v for k, v in headers.items()}}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(data)
+
+        def do_GET(self) -> None:
+            number = len(odd.requests)
+            odd.requests.append(f"{self.command} {self.path} {self.headers.get('Range', '')}")
+            with contextlib.suppress(OSError):
+                if not odd.answer(self, number):
+                    self.good()
+
+        do_HEAD = do_GET
+
+        def good(self, tag: str = "one", cut: int = 0) -> None:
+            path = folder / self.path.lstrip("/").split("?")[0]
+            if not path.is_file():
+                return self.body(404, b"")
+            data = path.read_bytes()
+            asked = self.headers.get("Range")
+            if not asked:
+                return self.body(200, data, ETag=f'"{tag}"')
+            first, last = (int(n) for n in asked.removeprefix("bytes=").split("-"))
+            if first >= len(data):
+                return self.body(416, b"", Content_Range=f"bytes */{len(data)}")
+            last = min(last, len(data) - 1)
+            part = data[first : last + 1]
+            self.send_response(206)
+            self.send_header("ETag", f'"{tag}"')
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
+            self.send_header("Content-Length", str(len(part)))
+            self.end_headers()
+            self.wfile.write(part[: len(part) - cut] if cut else part)
+            if cut:
+                self.close_connection = True
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    odd.port = server.server_address[1]
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield odd
+    finally:
+        ending.set()
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data on servers: what errors say, that no secret leaves, what faults do, how many requests it takes."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import logging
+import os
+import pathlib
+import pickle
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import headrace as hr
+import pytest
+import servers
+from headrace.errors import Forbidden, NotFound, Unsupported
+from support import write_tar
+
+COUNT = 40
+QUICK: dict[str, Any] = {"backoff": 0.002, "stall_retry": 0.3}
+
+
+def write_shards(folder: pathlib.Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = iter(range(COUNT))
+    for shard in range(2):
+        members = [(f"{n:03d}.cls", str(n).encode()) for n in itertools.islice(numbers, COUNT // 2)]
+        padded = [m for n, m in enumerate(members) for m in (m, (f"{m[0][:3]}.bin", bytes([n]) * 3000))]
+        write_tar(folder / f"{shard}.tar", padded)
+
+
+def labels(loader: hr.Loader) -> list[int]:
+    out = []
+    for batch in loader.epoch(0):
+        for label, data in zip(batch["label"], batch["data"]):
+            assert bytes(data) == bytes([int(label) % 20]) * 3000
+            out.append(int(label))
+    return out
+
+
+FIELDS = {"label": hr.scalar("cls"), "data": hr.bytes("bin")}
+OPTIONS: dict[str, Any] = {"batch_size": 5, "fields": FIELDS, "shuffle": True, "seed": 1, "output": "numpy", "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.S3]:
+    with servers.versitygw(tmp_path_factory.mktemp("s3")) as server:
+        write_shards(server.folder / "d")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Web]:
+    with servers.nginx(tmp_path_factory.mktemp("web")) as server:
+        write_shards(server.folder / "d")
+        write_shards(server.folder / "private")
+        yield server
+
+
+@pytest.fixture
+def odd(tmp_path: pathlib.Path) -> Iterator[servers.Odd]:
+    write_shards(tmp_path / "www/d")
+    with servers.odd_server(tmp_path / "www") as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "cache"))
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+
+
+# -- errors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "storage", "kind", "words"),
+    [
+        ("s3://nobucket/x.tar", {}, NotFound, "no bucket 'nobucket'"),
+        ("s3://bucket/d/none.tar", {}, NotFound, "there is no such object"),
+        ("s3://bucket/none-*.tar", {}, NotFound, "nothing matches"),
+        ("s3://bucket/d/0.tar", {"secret_key": "canary-wrong"}, Forbidden, "secret key is wrong"),
+        ("s3://bucket/d/0.tar", {"access_key": None, "secret_key": None, "anonymous": True}, Forbidden, "not public"),
+        ("s3://bucket/d/0.tar", {"region": "eu-north-1"}, Forbidden, "region='us-east-1'"),
+        ("s3://bucket/d/0.tar", {"access_key": None, "secret_key": None}, Forbidden, "no credentials were found"),
+        ("s3://bucket/d/0.tar", {"endpoint": "http://gateway.example"}, Forbidden, "allow_plain_http=True"),
+        ("s3://bucket/d/0.tar", {"profile": "none", "access_key": None, "secret_key": None}, hr.UsageError, "no profile 'none'"),
+        ("gopher://bucket/d/0.tar", {}, Unsupported, "does not read gopher://"),
+    ],
+)  # fmt: skip
+def test_errors_of_s3_name_the_url_and_what_to_do(s3: servers.S3, url: str, storage: Any, kind: Any, words: str) -> None:
+    with pytest.raises(kind) as raised:
+        hr.open(url, storage=s3.storage(**storage))
+    text = str(raised.value)
+    assert words in text, text
+    assert url.split("*")[0] in text or "profile" in words, text
+    assert not any(canary in text for canary in (*servers.CANARIES, "canary-wrong"))
+
+
+def test_errors_of_web_servers(web: servers.Web, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(NotFound, match="no such file"):
+        hr.open(web.url("d/none.tar"))
+    with pytest.raises(Forbidden, match=r"refuses \(401\).*token="):
+        hr.open(web.url("private/0.tar"))
+    assert len(hr.open(web.url("private/0.tar"), storage=hr.storage(token="canary-token"))) == COUNT // 2
+    with pytest.raises(Forbidden, match=r"certificate is not accepted.*ca_file"):
+        hr.open(web.url("d/0.tar", tls=True, host="localhost"))
+    trusted = hr.storage(ca_file=web.certificate)
+    assert len(hr.open(web.url("d/0.tar", tls=True, host="localhost"), storage=trusted)) == COUNT // 2
+    with pytest.raises(Forbidden, match="certificate is not accepted"):  # of another host
+        hr.open(web.url("d/0.tar", tls=True, host="127.0.0.1"), storage=trusted)
+    with pytest.raises(hr.UsageError) as raised:
+        hr.open("https://me:canary-password@localhost/x.tar")
+    assert "canary" not in str(raised.value)
+    with pytest.raises(Forbidden, match="allow_link_local"):
+        hr.open("http://169.254.169.254/latest/x.tar")
+
+
+def test_bad_arguments_of_storage() -> None:
+    for bad in ({"access_key": "a"}, {"user": "a"}, {"addressing": "x"}, {"retries": -1}, {"stall_error": 0}, {"token": "a\nb"},
+                {"headers": {"a": 1}}, {"anonymous": True, "access_key": "a", "secret_key": "b"}, {"connections": 0}):  # fmt: skip
+        with pytest.raises(hr.UsageError):
+            hr.storage(**bad)  # type: ignore[arg-type]
+    with pytest.raises(hr.UsageError, match=r"hr\.storage"):
+        hr.open("s3://bucket/x", storage={"region": "x"})  # type: ignore[arg-type]
+
+
+# -- secrets -----------------------------------------------------------------------------------------
+
+
+def test_no_secret_in_repr_pickle_state_log_or_trace(s3: servers.S3, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    storage = s3.storage(session_token=None, token="canary-token", user="me", password="canary-password")
+    data = hr.open("s3://bucket/d/*.tar", FIELDS, storage=storage)
+    loader = hr.Loader("s3://bucket/d/*.tar", storage=storage, **OPTIONS)
+    assert sorted(labels(loader)) == list(range(COUNT))
+    texts = [
+        repr(storage),
+        str(storage),
+        repr(data),
+        repr(loader),
+        repr(loader.state_dict()),
+        repr(loader.verdict()),
+        caplog.text,
+    ]
+    dumped = [pickle.dumps(storage), pickle.dumps(data), pickle.dumps(loader.state_dict())]
+    for canary in servers.CANARIES:
+        assert not any(canary in text for text in texts)
+        assert not any(canary.encode() in text for text in dumped)
+    assert copy.deepcopy(storage) == storage
+    assert pickle.loads(pickle.dumps(storage)) != storage
+
+
+def test_a_pickled_data_set_finds_credentials_where_programs_do(s3: servers.S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    dumped = pickle.dumps(hr.open("s3://bucket/d/0.tar", storage=s3.storage()))
+    with pytest.raises(Forbidden, match="no credentials"):
+        pickle.loads(dumped)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", servers.KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", servers.SECRET)
+    assert len(pickle.loads(dumped)) == COUNT // 2
+
+
+def test_credentials_from_environment_profile_and_botocore(
+    s3: servers.S3, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text(f"[profile other]\nregion = us-east-1\nendpoint_url = {s3.endpoint}\n")
+    (tmp_path / "secrets").write_text(f"[other]\naws_access_key_id = {servers.KEY}\naws_secret_access_key = {servers.SECRET}\n")
+    with monkeypatch.context() as m:
+        m.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+        m.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "secrets"))
+        assert len(hr.open("s3://bucket/d/0.tar", storage=hr.storage(profile="other"))) == COUNT // 2
+        m.setenv("AWS_PROFILE", "other")
+        assert len(hr.open("s3://bucket/d/0.tar")) == COUNT // 2
+    pytest.importorskip("botocore")
+    script = tmp_path / "login"  # what only botocore runs
+    script.write_text(
+        '#!/bin/sh\necho \'{"Version": 1, "AccessKeyId": "' + servers.KEY + '", "SecretAccessKey": "' + servers.SECRET + "\"}'\n"
+    )
+    script.chmod(0o700)
+    (tmp_path / "process").write_text(f"[profile sso]\ncredential_process = {script}\nregion = us-east-1\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "process"))
+    assert len(hr.open("s3://bucket/d/0.tar", storage=hr.storage(profile="sso", endpoint=s3.endpoint))) == COUNT // 2
+
+
+def test_redirects_to_another_server_carry_no_token(odd: servers.Odd, web: servers.Web, tmp_path: pathlib.Path) -> None:
+    seen = []
+
+    def redirect(handler: Any, number: int) -> bool:
+        seen.append(handler.headers.get("Authorization"))
+        handler.body(302, b"", Location=web.url("private" + handler.path.removeprefix("/d")))
+        return True
+
+    odd.answer = redirect
+    with pytest.raises(Forbidden, match="401"):  # the other wants the token, and does not get it
+        hr.open(odd.url("d/0.tar"), storage=hr.storage(token="canary-token"))
+    assert seen and set(seen) == {"Bearer canary-token"}
+
+
+def test_signatures_are_those_of_botocore(odd: servers.Odd) -> None:
+    """Of what is sent, keys with odd characters, queries, tokens and all, botocore computes the same signature."""
+    auth = pytest.importorskip("botocore.auth")
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials as Known
+
+    sent: list[Any] = []
+
+    def answer(handler: Any, number: int) -> bool:
+        sent.append((handler.command, handler.path, dict(handler.headers)))
+        handler.body(404, b"<Error><Code>NoSuchKey</Code></Error>")
+        return True
+
+    odd.answer = answer
+    for token in (None, "canary-token"):
+        more: dict[str, Any] = {"session_token": token, "requester_pays": token is not None}
+        storage = hr.storage(endpoint=odd.url()[:-1], region="eu-west-1", access_key="AK", secret_key="SK", **more)
+        for key in ("plain.tar", "a b/ü&=+~'(1).tar", "x%20y.tar"):
+            with pytest.raises(NotFound):
+                hr.open(f"s3://bucket/{key}", storage=storage)
+    assert any("list-type=2" in path for _, path, _ in sent)
+    for method, path, headers in sent:
+        given = headers["Authorization"]
+        signed = given.split("SignedHeaders=")[1].split(",")[0].split(";")
+        known = {k: v for k, v in headers.items() if k.lower() in signed and k.lower() != "x-amz-date"}
+        asked = AWSRequest(method=method, url=odd.url()[:-1] + path, headers=known)
+        signer = auth.S3SigV4Auth(Known("AK", "SK", headers.get("x-amz-security-token")), "s3", "eu-west-1")
+        asked.context["timestamp"] = headers["x-amz-date"]
+        asked.headers["X-Amz-Date"] = headers["x-amz-date"]
+        text = signer.string_to_sign(asked, signer.canonical_request(asked))
+        assert given.endswith("Signature=" + signer.signature(text, asked)), (method, path)
+
+
+# -- faults ------------------------------------------------------------------------------------------
+
+
+def never(handler: Any) -> None:
+    handler.ended.wait(20)
+
+
+def short(handler: Any) -> None:
+    handler.good(cut=1)
+
+
+def reset(handler: Any) -> None:
+    handler.connection.close()
+    handler.close_connection = True
+
+
+KINDS = {
+    "503": lambda h: h.body(503, b"<Error><Code>SlowDown</Code></Error>"),
+    "500": lambda h: h.body(500, b""),
+    "429 with Retry-After": lambda h: h.body(429, b"", Retry_After="0"),
+    "short body": short,
+    "reset": reset,
+    "never answers": never,
+    "changed": lambda h: h.good(tag="two"),
+    "not found": lambda h: h.body(404, b""),
+    "another range": lambda h: h.body(206, b"x" * 10, Content_Range="bytes 0-9/99999", ETag='"one"'),
+    "redirect in a circle": lambda h: h.body(302, b"", Location=h.path + "?again"),
+}
+
+
+def one_fault(odd: servers.Odd, kind: str, position: int, lasting: bool, seed: int) -> str:
+    """Ends with the right samples, or an error with a name."""
+
+    def answer(handler: Any, number: int) -> bool:
+        if handler.command != "GET" or "Range" not in handler.headers:
+            return False
+        answer.count += 1  # type: ignore[attr-defined]
+        if answer.count != position and not (lasting and answer.count > position):  # type: ignore[attr-defined]
+            return False
+        KINDS[kind](handler)
+        return True
+
+    answer.count = 0  # type: ignore[attr-defined]
+    odd.answer = answer
+    storage = hr.storage(retries=2, stall_error=1.0, backoff=0.002, stall_retry=0.1)
+    begin = time.monotonic()
+    try:
+        loader = hr.Loader(odd.url("d/{0,1}.tar"), storage=storage, **{**OPTIONS, "seed": seed})
+        assert sorted(labels(loader)) == list(range(COUNT))
+        return "right"
+    except (hr.StorageError, hr.DataError) as error:
+        text = str(error)
+    finally:
+        assert time.monotonic() - begin < 20
+    assert "/d/" in text
+    return "error"
+
+
+PASSING = ("503", "500", "429 with Retry-After", "short body", "reset", "never answers", "another range")
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_fault_ends_with_the_right_samples_or_an_error(odd: servers.Odd, kind: str) -> None:
+    rounds = 4 if kind == "never answers" else 11
+    for position in range(1, rounds + 1):
+        once = one_fault(odd, kind, position, False, position)
+        assert once == "right" or kind not in PASSING
+    for position in range(1, rounds + 1):
+        one_fault(odd, kind, position, True, position)
+
+
+@pytest.mark.slow  # test_every_fault_ends_with_the_right_samples_or_an_error
+@pytest.mark.timeout(3000)
+def test_two_thousand_faults(odd: servers.Odd) -> None:
+    random_ = random.Random(5)
+    for seed in range(2000):
+        kind = random_.choice([k for k in KINDS if k != "never answers" or seed % 10 == 0])
+        one_fault(odd, kind, random_.randrange(1, 12), random_.random() < 0.3, seed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "toxicity"),
+    [
+        ("latency", {"latency": 30, "jitter": 10}, 1.0),
+        ("reset_peer", {"timeout": 5}, 0.3),
+        ("limit_data", {"bytes": 20000}, 0.5),
+        ("slicer", {"average_size": 700, "size_variation": 300, "delay": 10}, 1.0),
+        ("slow_close", {"delay": 100}, 1.0),
+        ("timeout", {"timeout": 50}, 0.3),
+        ("bandwidth", {"rate": 2000}, 1.0),
+    ],
+)
+def test_a_bad_network_changes_no_sample(s3: servers.S3, kind: str, attributes: Any, toxicity: float) -> None:
+    with servers.toxiproxy(s3.port) as proxy, proxy.toxic(kind, toxicity, **attributes):
+        storage = s3.storage(endpoint=f"http://127.0.0.1:{proxy.port}", retries=30, **QUICK)
+        loader = hr.Loader("s3://bucket/d/*.tar", storage=storage, **OPTIONS)
+        assert sorted(labels(loader)) == list(range(COUNT))
+
+
+def test_a_stall_is_reported_by_name(odd: servers.Odd, caplog: pytest.LogCaptureFixture) -> None:
+    stalled = []
+
+    def answer(handler: Any, number: int) -> bool:
+        if "Range" not in handler.headers or stalled:
+            return False
+        stalled.append(handler.path)
+        never(handler)
+        return True
+
+    odd.answer = answer
+    data = hr.open(odd.url("d/0.tar"), storage=hr.storage(stall_warning=0.1, stall_retry=0.4))
+    assert len(data) == COUNT // 2
+    until = time.monotonic() + 5
+    while "no byte for" not in caplog.text and time.monotonic() < until:
+        time.sleep(0.02)
+    assert f"{odd.url('d/0.tar')} [0 +" in caplog.text
+
+
+# -- how many requests -------------------------------------------------------------------------------
+
+
+def test_with_an_index_few_requests_lead_to_the_first_batch(web: servers.Web, tmp_path: pathlib.Path) -> None:
+    url = web.url("d/{0,1}.tar")
+    hr.build_index(url, str(web.folder / "index"))
+    before = len(web.requests())
+    loader = hr.Loader(url, index=web.url("index"), **{**OPTIONS, "batch_size": 40})
+    next(iter(loader.epoch(0)))
+    asked = web.requests()[before:]
+    assert len(asked) <= 14, asked
+
+
+def test_an_index_in_the_cache_is_used_the_next_time(web: servers.Web) -> None:
+    hr.open(web.url("d/{0,1}.tar"))
+    before = len(web.requests())
+    hr.open(web.url("d/{0,1}.tar"))
+    assert not any(line.split()[2] != "-" for line in web.requests()[before:] if line.startswith("GET"))
+
+
+def test_a_tar_without_an_index_is_read_in_large_ranges(web: servers.Web) -> None:
+    members = [(f"{n:04d}.bin", bytes(20_000)) for n in range(300)]
+    write_tar(web.folder / "d/large.tar", members)
+    before = len(web.requests())
+    assert len(hr.open(web.url("d/large.tar"))) == 300
+    asked = [line for line in web.requests()[before:] if "large.tar" in line and line.startswith("GET")]
+    assert len(asked) < 10, asked
+
+
+def test_a_forked_worker_reads_too(s3: servers.S3) -> None:
+    torch = pytest.importorskip("torch")
+    data = hr.open("s3://bucket/d/*.tar", {"label": hr.scalar("cls")}, storage=s3.storage())
+    assert int(data[0]["label"]) == 0
+    loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="fork")
+    assert sorted(int(s["label"]) for s in loader) == list(range(COUNT))
+
+
+def test_stores_are_listed() -> None:
+    from headrace import _core
+
+    schemes = {scheme for store in _core.stores() for scheme in store["schemes"]}
+    assert {"file", "http", "https", "s3", "gs"} <= schemes

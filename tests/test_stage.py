@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``headrace stage``, ``hr.stage`` and ``Loader(stage=)``: copies that are the same data set."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import headrace as hr
+import pytest
+import support
+
+
+def tree(folder: pathlib.Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_a_copy_is_the_same_data_set_with_the_same_states(data: support.Data, tmp_path: pathlib.Path) -> None:
+    plain = hr.open(data.tar)  # its indexes go along
+    report = hr.stage(data.tar, tmp_path / "copy", verify=True)
+    copy = hr.open(tmp_path / "copy")
+    assert copy.fingerprint == plain.fingerprint and copy._source.shards_built == 0
+    assert report["copied_bytes"] == report["bytes"] and report["files"] == 8
+    options = {"batch_size": 8, "output": "numpy", "fields": {"cls": hr.scalar("cls")}}
+    far, near = hr.Loader(data.tar, **options), hr.Loader(copy, **options)
+    batches = iter(far.epoch(0))
+    begun = [next(batches), next(batches)]
+    near.load_state_dict(far.state_dict())
+    whole = support.indices_of(hr.Loader(data.tar, **options).epoch(0))
+    assert support.indices_of([*begun, *near.epoch(0)]) == whole
+
+
+def test_the_same_call_again_copies_nothing_and_a_changed_file_anew(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "from").mkdir()
+    for n in range(3):
+        support.write_tar(tmp_path / "from" / f"{n}.tar", [(f"{n}.txt", b"x" * 1000)])
+    first = hr.stage(tmp_path / "from", tmp_path / "to")
+    assert hr.stage(tmp_path / "from", tmp_path / "to")["copied_bytes"] == 0
+    support.write_tar(tmp_path / "from" / "1.tar", [("1.txt", b"y" * 5000)])
+    again = hr.stage(tmp_path / "from", tmp_path / "to")
+    assert 0 < again["copied_bytes"] < first["bytes"]
+    assert tree(tmp_path / "from") == tree(tmp_path / "to")
+
+
+def test_folders_go_with_all_that_is_in_them(data: support.Data, tmp_path: pathlib.Path) -> None:
+    hr.stage(data.folder, tmp_path / "to")
+    assert tree(data.folder) == tree(tmp_path / "to")
+    assert hr.open(tmp_path / "to").fingerprint == hr.open(data.folder).fingerprint
+
+
+def test_what_is_killed_goes_on_and_is_no_data_set_before(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "from").mkdir()
+    for n in range(40):
+        support.write_tar(tmp_path / "from" / f"{n:02}.tar", [(f"{n}.bin", os.urandom(200_000))])
+    code = """
+import os, signal, sys, headrace as hr
+def tell(done, total):
+    if done > total // 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+hr.stage(sys.argv[1], sys.argv[2], streams=2, progress=tell)
+"""
+    args = [sys.executable, "-c", code, str(tmp_path / "from"), str(tmp_path / "to")]
+    assert subprocess.run(args, timeout=60).returncode == -signal.SIGKILL
+    with pytest.raises(hr.Error):
+        hr.open(tmp_path / "to")
+    done = hr.stage(tmp_path / "from", tmp_path / "to", verify=True)
+    assert 0 < done["copied_bytes"] < done["bytes"]
+    assert tree(tmp_path / "from") == tree(tmp_path / "to")
+
+
+def test_it_does_not_fit_says_both_numbers(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "from").mkdir()
+    big = support.write_tar(tmp_path / "from" / "a.tar", [("a.txt", b"x")])
+    os.truncate(big, 8 << 40)  # a file of holes
+    with pytest.raises(hr.Error, match=r"[\d.]+ GiB are to be copied and [\d.]+ GiB are free"):
+        hr.stage(tmp_path / "from", tmp_path / "to")
+
+
+def test_other_files_are_refused_and_removing_takes_the_copy_alone(data: support.Data, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("precious")
+    with pytest.raises(hr.UsageError, match="holds other files"):
+        hr.stage(data.tar, tmp_path / "mine")
+    with pytest.raises(hr.Error, match="nothing was staged there"):
+        hr.remove_stage(tmp_path / "mine")
+    with pytest.raises(hr.UsageError, match="folder of this machine"):
+        hr.stage(data.tar, "s3://bucket/x")
+    hr.stage(data.tar, tmp_path / "copy")
+    (tmp_path / "copy" / "notes.txt").write_text("mine")
+    assert hr.remove_stage(tmp_path / "copy") > 0
+    assert tree(tmp_path / "copy") == {"notes.txt": b"mine"}
+    hr.stage(data.tar, tmp_path / "other")
+    hr.remove_stage(tmp_path / "other")
+    assert not (tmp_path / "other").exists() and not (tmp_path / "other.hrstage").exists()
+
+
+def test_a_damaged_copy_is_found(data: support.Data, tmp_path: pathlib.Path) -> None:
+    hr.stage(data.tar, tmp_path / "to")
+    path = next(iter((tmp_path / "to").glob("*.tar")))
+    with open(path, "r+b") as file:
+        file.seek(600)
+        file.write(b"damage")
+    with pytest.raises(hr.Error, match="not what was written"):
+        hr.stage(data.tar, tmp_path / "to", verify=True)
+    hr.stage(data.tar, tmp_path / "to", verify=True)
+    assert hr.open(tmp_path / "to").fingerprint == hr.open(data.tar).fingerprint
+
+
+def test_the_command_copies_and_removes(data: support.Data, tmp_path: pathlib.Path) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "headrace", "stage", *words], capture_output=True, text=True, timeout=60)
+
+    done = run(data.tar, str(tmp_path / "to"), "--verify")
+    assert done.returncode == 0 and "verified" in done.stdout and "/s" in done.stdout, done.stderr
+    done = run("--remove", str(tmp_path / "to"))
+    assert done.returncode == 0 and "removed" in done.stdout and not (tmp_path / "to").exists()
+    assert run(data.tar).returncode == 2
+
+
+def test_a_loader_reads_from_the_copy_as_it_comes_and_cleans_up(data: support.Data, tmp_path: pathlib.Path) -> None:
+    options = {"batch_size": 8, "output": "numpy", "seed": 2, "fields": {"image": support.crop(), "cls": hr.scalar("cls")}}
+    plain = [support.digest(hr.Loader(data.tar, **options).epoch(n)) for n in range(2)]
+    loader = hr.Loader(data.tar, **options, stage=tmp_path / "stage")
+    assert support.digest(loader.epoch(0)) == plain[0]  # whether the copy is there or not
+    for source in loader._staged:
+        source.wait_until_staged()
+    before = loader.stats()["stage"]["source_reads"]
+    assert support.digest(loader.epoch(1)) == plain[1]
+    found = loader.stats()["stage"]
+    assert found["source_reads"] == before and found["staged_reads"] > 0 and found["bytes_there"] == found["bytes"]
+    assert list((tmp_path / "stage").iterdir())
+    loader.close()
+    del loader, source
+    assert list((tmp_path / "stage").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named(data: support.Data, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(hr.Error):
+        hr.Loader(data.tar, 8, output="numpy", stage=tmp_path / "file" / "x")
+    with pytest.raises(hr.UsageError, match="stage is a folder"):
+        hr.Loader(data.tar, 8, output="numpy", stage=3)
