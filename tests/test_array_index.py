@@ -253,5 +253,5 @@ def test_the_command_builds_it(tmp_path):
     code = "import sys, headrace as hr; print(len(hr.open(sys.argv[1], index=sys.argv[2]))); assert 'h5py' not in sys.modules"
     done = run(code, tmp_path / "a.h5", tmp_path / "index")
     assert done.stdout.split() == ["20"], done.stderr
-    with pytest.raises(hr.Error, match="headrace.arrays"):
+    with pytest.raises(hr.Error, match=r"headrace\.arrays"):
         hr.open(tmp_path / "a.h5", index=tmp_path / "none")

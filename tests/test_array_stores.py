@@ -147,7 +147,7 @@ def test_what_is_not_there_is_named(tmp_path, far):
         with pytest.raises(hr.Error, match="no"):
             hr.open(url)
     (tmp_path / "far/bad.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + b"\1" * 200)
-    with pytest.raises(hr.DataError, match="far://bad.h5"):
+    with pytest.raises(hr.DataError, match=r"far://bad\.h5"):
         hr.open("far://bad.h5")
     with pytest.raises(hr.Error, match="nowhere"):
         hr.open("nowhere://a.h5")

@@ -134,10 +134,12 @@ def write_tar(path: pathlib.Path, samples: list[dict[str, bytes]]) -> pathlib.Pa
     return path
 
 
-def test_missing_values_functions_and_fields_per_source_are_those_of_python(programs: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_missing_values_functions_and_fields_per_source_are_those_of_python(
+    programs: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     a = write_tar(tmp_path / "a.tar", [{"id": b"x", **({"cls": b"%d" % i, "txt": b"t" * i} if i % 3 else {})} for i in range(8)])
     b = write_tar(tmp_path / "b.tar", [{"lab": b"%d" % (50 + i)} for i in range(5)])
-    out = call(programs / "fields", a, b).splitlines()
+    out = call(programs / "fields", a, b, tmp_path / "packed").splitlines()
     fields: dict[str, hr.Field] = {
         "n": hr.scalar("cls", default=-1),
         "maybe": hr.scalar("cls", optional=True),
@@ -153,7 +155,11 @@ def test_missing_values_functions_and_fields_per_source_are_those_of_python(prog
     blend = hr.blend({"a": (a, 1), "b": (hr.open(b, other), 1)}, epoch_samples=64)
     with hr.Loader(blend, 16, {"n": hr.scalar("cls", default=-1)}, seed=3, output="numpy") as loader:
         lines += ["blend " + " ".join(f"{s}/{n}" for s, n in zip(x.sources, x["n"])) for x in loader.epoch(0)]
-    assert out == lines
+    assert out[: len(lines)] == lines and out[len(lines)] == "packed 5 samples in 2 shards"
+    assert out[-1].removeprefix("verdict: ") in ("model", "decoder", "storage latency", "storage bandwidth")
+    hr.pack(b, tmp_path / "ours", shards=2, keep_order=True)
+    for shard in sorted((tmp_path / "ours").glob("*.tar")):
+        assert (tmp_path / "packed" / shard.name).read_bytes() == shard.read_bytes()
 
 
 def test_errors_of_the_example_name_the_remedy(program: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields that some samples lack, functions of one's own, padding, and fields per source of a blend.
+// Fields that some samples lack, functions of one's own, padding, fields per source of a blend; a
+// data set packed, and what held the loop back.
 //
-//   fields A.tar B.tar     A has cls and txt, in some samples; B has lab instead of cls
+//   fields A.tar B.tar FOLDER     A has cls and txt, in some samples; B has lab instead of cls
 #include <headrace/headrace.h>
 
 #include <cstring>
@@ -16,7 +17,7 @@ hr::Array twice(const hr::Array& in) {
   return {"f32", {}, reinterpret_cast<std::byte*>(memory.get()), sizeof(float), memory};
 }
 
-int run(const char* a, const char* b) {
+int run(const char* a, const char* b, const char* folder) {
   const hr::Fields fields{{"n", hr::scalar("cls").with_default(-1)},
                           {"maybe", hr::scalar("cls").optional()},
                           {"twice", hr::scalar("cls").with_default(5).map(twice, "f32")},
@@ -45,18 +46,21 @@ int run(const char* a, const char* b) {
       std::cout << " " << batch->sources[i] << "/" << (*batch)["n"].values.as<int64_t>()[i];
     std::cout << "\n";
   }
+  const hr::PackResult packed = hr::pack(hr::open(b), folder, {.shards = 2, .keep_order = true});
+  std::cout << "packed " << packed.samples << " samples in " << packed.shards << " shards\n"
+            << "verdict: " << mixed.verdict().cause << "\n";
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: fields A.tar B.tar\n";
+  if (argc != 4) {
+    std::cerr << "usage: fields A.tar B.tar FOLDER\n";
     return 2;
   }
   try {
-    return run(argv[1], argv[2]);
+    return run(argv[1], argv[2], argv[3]);
   } catch (const hr::Error& e) {
     std::cerr << e.what() << "\n";
     return 1;

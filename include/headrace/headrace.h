@@ -8,5 +8,6 @@
 #include "headrace/error.h"
 #include "headrace/field.h"
 #include "headrace/loader.h"
+#include "headrace/pack.h"
 #include "headrace/plan.h"
 #include "headrace/stats.h"

@@ -107,6 +107,8 @@ class HEADRACE_API Loader {
   void set_weights(const std::map<std::string, double>& weights, uint64_t at_step);
 
   Stats stats() const;
+  // Over all batches so far; from the time in next() and between its calls.
+  Verdict verdict() const;
   std::vector<std::string> notes() const;     // what may be worth changing
   std::vector<BadSample> quarantine() const;  // the samples that were replaced
 

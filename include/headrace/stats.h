@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace hr {
@@ -34,6 +35,15 @@ struct BadSample {
   int64_t offset = -1;
   std::string key;
   std::string cause;
+};
+
+// What holds the loop back: a sentence, and the numbers that show it.
+struct Verdict {
+  // "model", "decoder", "storage latency", "storage bandwidth" or "unknown"
+  std::string cause;
+  std::string text;    // the finding and the advice
+  std::string advice;  // "": none
+  std::map<std::string, double> numbers;
 };
 
 }  // namespace hr

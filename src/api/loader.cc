@@ -7,7 +7,9 @@
 
 #include "api/inside.h"
 #include "loader/epochs.h"
+#include "loader/verdict.h"
 #include "plan/state_text.h"
+#include "trace/clock.h"
 
 namespace hr {
 namespace {
@@ -83,6 +85,17 @@ struct Loader::Inside {
   headrace::Epochs epochs;
   std::vector<std::string> names;  // of the parts of a blend
   uint64_t left = 0;               // batches of the epoch that was begun
+  headrace::VerdictCounters loop;  // what the consumer did
+  uint64_t returned_ns = 0;        // when the last batch of this epoch was given; 0: none was
+
+  // A batch that was asked for then is given now.
+  void count(uint64_t asked_ns) {
+    const uint64_t now = headrace::steady_ns();
+    ++loop.batches;
+    loop.wait_s += static_cast<double>(now - asked_ns) * 1e-9;
+    if (returned_ns != 0) loop.step_s += static_cast<double>(asked_ns - returned_ns) * 1e-9;
+    returned_ns = now;
+  }
 };
 
 Loader::Loader(const Dataset& data, const Fields& fields, const LoaderOptions& options)
@@ -113,6 +126,7 @@ void Loader::set_epoch(uint64_t epoch) {
 
 void Loader::begin(uint64_t epoch, std::optional<uint64_t> until) {
   inside_->left = unwrap(inside_->epochs.begin(epoch, until)).steps;
+  inside_->returned_ns = 0;
 }
 
 void Loader::begin() {
@@ -122,6 +136,7 @@ void Loader::begin() {
 std::optional<Batch> Loader::next() {
   if (inside_->left == 0) return {};
   headrace::Loader& loader = *inside_->loader;
+  const uint64_t asked_ns = headrace::steady_ns();
   std::unique_ptr<headrace::Batch> raw;
   auto what = headrace::Engine::Next::kTimeout;
   while (what == headrace::Engine::Next::kTimeout) what = unwrap(loader.next(raw, kLookMs));
@@ -135,6 +150,7 @@ std::optional<Batch> Loader::next() {
   out.sources.assign(raw->sources.begin(), raw->sources.end());
   out.valid.assign(raw->valid.begin(), raw->valid.end());
   out.state = state();
+  inside_->count(asked_ns);
   return out;
 }
 
@@ -170,6 +186,22 @@ void Loader::set_weights(const std::map<std::string, double>& weights, uint64_t 
     if (std::find(names.begin(), names.end(), name) == names.end())
       raise(headrace::invalid(fmt::format("the blend has no source '{}'", name)));
   check(inside_->epochs.set_weights(ordered, at_step));
+}
+
+Verdict Loader::verdict() const {
+  const headrace::EngineStats s = inside_->loader->stats();
+  headrace::VerdictCounters c = inside_->loop;
+  c.decode_items = static_cast<double>(s.decode.items);
+  c.decode_busy_s = static_cast<double>(s.decode.busy_ns) * 1e-9;
+  c.read_items = static_cast<double>(s.read.items);
+  c.read_bytes = static_cast<double>(s.read.bytes);
+  c.read_latency_median_ms = static_cast<double>(s.read_latency_median_ns) * 1e-6;
+  c.read_latency_p99_ms = static_cast<double>(s.read_latency_p99_ns) * 1e-6;
+  c.most_reads_under_way = static_cast<double>(s.most_reads_under_way);
+  c.read_ahead_bytes = static_cast<double>(s.read_ahead_bytes);
+  c.compute_threads = inside_->loader->engine_options().compute_threads;
+  headrace::Verdict v = headrace::verdict_of(c);
+  return {v.cause, v.text(), v.advice, std::move(v.numbers)};
 }
 
 Stats Loader::stats() const {
