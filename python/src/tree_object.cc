@@ -76,11 +76,11 @@ Tree to_tree(nb::handle object) {
   }
   // Numbers of NumPy's keep their type; its float64 is a float too.
   if (nb::hasattr(object, "dtype") && nb::hasattr(object, "tobytes")) return numbers_of(object);
-  if (PyFloat_Check(o)) return Tree(PyFloat_AS_DOUBLE(o));
+  if (PyFloat_Check(o)) return Tree(PyFloat_AsDouble(o));
   if (PyUnicode_Check(o)) return Tree(text_of(object));
   if (PyBytes_Check(o))
     return Tree::bytes(
-        as_bytes(std::string_view(PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o)))));
+        as_bytes(std::string_view(PyBytes_AsString(o), static_cast<size_t>(PyBytes_Size(o)))));
   if (PyDict_Check(o)) return map_of(object);
   if (PyList_Check(o) || PyTuple_Check(o)) return list_of(object);
   throw nb::type_error(
