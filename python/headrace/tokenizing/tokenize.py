@@ -103,13 +103,16 @@ def tokenize(
         name = shard_name(shard, job.shards)
         record = record_of(folder, name)
         if record is None:
-            record = _write(
-                job, folder, shard, lambda d, t, before=(done, tokens): _tell(progress, before[0] + d, total, before[1] + t)
-            )
+            record = _write(job, folder, shard, _told(progress, done, total, tokens))
         done += min(job.per_shard, len(job.data) - shard * job.per_shard)
         tokens += record["tokens"]
         _tell(progress, done, total, tokens)
     return _manifest(folder, job)
+
+
+def _told(progress: Progress | None, done: int, total: int, tokens: int) -> Callable[[int, int], None]:
+    """Of a shard: what it adds to what was done before."""
+    return lambda more, more_tokens: _tell(progress, done + more, total, tokens + more_tokens)
 
 
 def _tell(progress: Progress | None, done: int, total: int, tokens: int) -> None:
