@@ -315,7 +315,9 @@ def test_several_columns_of_files_in_one_list_are_fields(tmp_path: pathlib.Path)
         for name in ("left", "right"):
             (tmp_path / name / f"{i}.png").write_bytes(png(picture(i if name == "left" else i + 100)))
         (tmp_path / "notes" / f"{i}.txt").write_text(f"note {i}")
-        rows.append({"left": f"left/{i}.png", "right": f"right/{i}.png", "note": "" if i == 3 else f"notes/{i}.txt", "label": i % 2})
+        rows.append(
+            {"left": f"left/{i}.png", "right": f"right/{i}.png", "note": "" if i == 3 else f"notes/{i}.txt", "label": i % 2}
+        )
     with (tmp_path / "rows.csv").open("w", newline="") as out:
         writer = csv.DictWriter(out, list(rows[0]))
         writer.writeheader()
