@@ -186,7 +186,7 @@ _sessions: dict[str | None, Any] = {}
 def _from_botocore(profile: str | None) -> dict[str, Any] | None:
     """By botocore's chain: roles, SSO, web identity, containers; None where it is not installed, or finds nothing."""
     try:
-        import botocore.session
+        import botocore.session  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         return None
     if profile not in _sessions:
