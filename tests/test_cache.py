@@ -160,7 +160,7 @@ def test_a_disk_that_is_full_gives_no_wrong_byte(tmp_path: pathlib.Path) -> None
     assert found["ended"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # test_processes_that_are_killed_leave_no_wrong_byte
 @pytest.mark.timeout(2400)
 def test_five_hundred_rounds_of_sixteen_processes_leave_no_wrong_byte(tmp_path: pathlib.Path) -> None:
     for disk, rounds in (((), 350), (("3000",), 150)):

@@ -7,7 +7,6 @@ A column is read once, on all cores, and kept beside the index while the files s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +93,8 @@ def _output(ds: Dataset, name: str) -> _core.Column | None:
 def _read(ds: Dataset, name: str) -> list[Any]:
     def look(begin: int) -> list[Any]:
         return [ds._sample(i).get(name) for i in range(begin, min(begin + _READ, len(ds)))]
+
+    from concurrent.futures import ThreadPoolExecutor  # not for those who only import headrace
 
     with ThreadPoolExecutor(_core.usable_cpus()) as pool:
         return [value for some in pool.map(look, range(0, len(ds), _READ)) for value in some]

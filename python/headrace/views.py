@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -83,6 +82,8 @@ class Views(abc.ABC):
         if chunk == _CHUNK or len(begins) < 2:
             found = [look(begin) for begin in begins]
         else:
+            from concurrent.futures import ThreadPoolExecutor  # not for those who only import headrace
+
             with ThreadPoolExecutor(_core.usable_cpus()) as pool:
                 found = list(pool.map(look, begins))
         return np.fromiter((answer for some in found for answer in some), bool, len(self))

@@ -38,7 +38,8 @@ SourceHandle open_tokens(const std::vector<std::string>& urls, uint64_t seq_len,
   out.notices = o.notices;
   out.shards_built = o.shards_built;
   for (const TokenFile& file : o.files)
-    out.shards.push_back({file.name, file.tokens, file.tokens == 0 ? 0 : (file.tokens - 1) / seq_len});
+    out.shards.push_back(
+        {file.name, file.tokens, file.tokens == 0 ? 0 : (file.tokens - 1) / seq_len});
   return out;
 }
 

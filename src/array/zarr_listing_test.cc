@@ -122,7 +122,9 @@ TEST(ZarrListing, loops_of_many_axes_do_not_hang) {
   std::filesystem::create_directories(f / "c");
   for (int i = 0; i < 8; ++i)
     std::filesystem::create_directory_symlink(".", f / ("c/" + std::to_string(i)));
-  EXPECT_FALSE(list_zarr_chunks(*open_store("/").value().store, f.path(), {Extents(9, 8), "c", '/'}, on_threads).ok());
+  EXPECT_FALSE(list_zarr_chunks(*open_store("/").value().store, f.path(), {Extents(9, 8), "c", '/'},
+                                on_threads)
+                   .ok());
 }
 
 std::string number(uint64_t n) {

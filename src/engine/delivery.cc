@@ -139,7 +139,7 @@ bool Delivery::take(StepPointer& out) {
   steps_.pop_front();
   --ready_;
   head_.fetch_add(1);
-  return !head_is_ready() || ready_ <= batches_ahead() / 4;
+  return !head_is_ready() || ready_ <= std::max<size_t>(1, batches_ahead() / 4);
 }
 
 Result<Engine::Next> Delivery::next(std::unique_ptr<Batch>& out, int timeout_ms) {

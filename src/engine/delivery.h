@@ -7,8 +7,8 @@
 // Who wakes whom:
 //   - A step becomes ready, the feed ends or fails, stop(): the consumer is woken.
 //   - A batch is taken: the threads that read and decode are woken (on_taken) only when the next
-//     batch is not ready, or at most a quarter of the batches ahead are.  Until then they have no
-//     work that the consumer would notice, and taking a ready batch wakes nobody.
+//     batch is not ready, or at most one is, or a quarter of the batches ahead.  Until then they
+//     have no work that the consumer would notice, and taking a ready batch wakes nobody.
 #pragma once
 
 #include <atomic>

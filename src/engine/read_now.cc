@@ -47,7 +47,7 @@ void decode_unit(SharedUnit& unit, UnitCache& units) {
       unit.decoded = units.memory(unit.expected_bytes());
       return unit.source->decode_unit(unit.unit, unit.stored->bytes(), *unit.decoded);
     });
-  if (!unit.status.ok()) 
+  if (!unit.status.ok())
     unit.status = unit.status.at(unit.unit.offset).in_file(plain_path(unit.path));
 }
 

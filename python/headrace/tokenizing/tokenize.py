@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -215,6 +214,8 @@ def _write(job: _Job, folder: Path, shard: int, tell: Callable[[int, int], None]
     writer = ShardWriter(folder, shard_name(shard, job.shards), job.dtype)
     done = 0
     try:
+        from concurrent.futures import ThreadPoolExecutor  # not for those who only import headrace
+
         with ThreadPoolExecutor(1, thread_name_prefix="hr-tokens") as pool:
             writing = None
             for texts in _batches(_texts(job, data, job.bad_samples)):

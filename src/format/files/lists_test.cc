@@ -198,7 +198,7 @@ TEST(Jsonl, problems_name_the_line) {
 TEST(Lists, a_first_file_that_is_not_there_names_the_places_tried) {
   const Status s = error("l.txt", "gone/z.jpg\n");
   EXPECT_EQ(s.code(), Code::kNotFound);
-  EXPECT_TRUE(says(s, "d/gone/z.jpg") && says(s, "current folder")) << s.text();
+  EXPECT_TRUE(says(s, "d/gone/z.jpg") && says(s, "say root=")) << s.text();
   EXPECT_TRUE(says(error("l.txt", "d/a.jpg\n"), "give that as root"));
 }
 
