@@ -107,7 +107,7 @@ def test_a_tokenizer_of_sentencepiece(tmp_path: Path) -> None:
     texts = corpus(40)
     (tmp_path / "corpus.txt").write_text("\n".join(texts))
     sentencepiece.SentencePieceTrainer.train(
-        input=str(tmp_path / "corpus.txt"), model_prefix=str(tmp_path / "sp"), vocab_size=60, minloglevel=2
+        input=str(tmp_path / "corpus.txt"), model_prefix=str(tmp_path / "sp"), vocab_size=30, minloglevel=2
     )
     made = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "sp.model"))
     hr.tokenize(str(as_jsonl(tmp_path, texts)), tmp_path / "out", tokenizer=tmp_path / "sp.model")
