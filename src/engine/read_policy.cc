@@ -10,6 +10,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kUnknownRate = uint64_t{100} << 20;  // of one request, where the store says none
 // So many reads at a time hide any latency: then samples are read by themselves.
 constexpr uint64_t kManyReads = 1024;
+constexpr uint64_t kRequestBytes = uint64_t{2} << 20;  // what a server could send meanwhile
 
 uint64_t rate_of(const StoreCost& cost) {
   return cost.bytes_per_second == 0 ? kUnknownRate : cost.bytes_per_second;
@@ -50,8 +51,10 @@ ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_a
 }
 
 bool prefers_runs(const StoreCost& cost, uint64_t mean_bytes) {
-  return !cost.is_near() && cost.parallel_reads < kManyReads &&
-         bytes_of_latency(cost) > 4 * mean_bytes;
+  if (cost.is_near() || cost.parallel_reads >= kManyReads) return false;
+  // A server has work with every request, however soon it answers.
+  const uint64_t request = cost.is_remote() ? kRequestBytes : 0;
+  return std::max(bytes_of_latency(cost), request) > 4 * mean_bytes;
 }
 
 }  // namespace headrace

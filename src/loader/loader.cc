@@ -208,6 +208,9 @@ void Loader::choose_policies(const LoaderOptions& options) {
     if (policy.is_far && cost.in_caller) parallel = std::max(parallel, cost.parallel_reads);
     if (policy.runs && state.mode == OrderMode::kPool)
       held += (state.lanes + cut.world - 1) / cut.world * state.pools[k] * mean;
+    // Samples of every block come all through the epoch: all blocks are held, by one rank.
+    if (policy.runs && state.mode == OrderMode::kGlobal)
+      held += cut.world == 1 ? plan_sources_[k].bytes : e.memory_budget_bytes;
   }
   // Near storage is read faster than it is decoded: more threads than these only get in the way
   // of those that decode.
@@ -217,8 +220,7 @@ void Loader::choose_policies(const LoaderOptions& options) {
   for (const PlanSource& source : plan_sources_) bytes += source.bytes;
   e.ranges_first_bytes = std::min(e.ranges_first_bytes, bytes / 64);
   // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
-  if (!reads_runs() || (state.mode != OrderMode::kGlobal && held <= e.memory_budget_bytes / 2))
-    return;
+  if (!reads_runs() || held <= e.memory_budget_bytes / 2) return;
   for (SourceWork& work : works_) work.policy.runs = false;
   if (state.mode == OrderMode::kGlobal) return;
   notes_.push_back(fmt::format(
