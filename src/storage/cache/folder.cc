@@ -160,8 +160,12 @@ Status CacheFolder::adopt(const CacheOptions& options) {
       return from_errno(errno, "make the cache folder").in_file(path_);
   }
   HEADRACE_TRY(check_owner(path_));
-  if (::access((path_ + '/' + std::string(kMarker)).c_str(), F_OK) != 0) {
-    if (holds_other_things(path_))
+  const auto has_marker = [marker = path_ + '/' + std::string(kMarker)] {
+    return ::access(marker.c_str(), F_OK) == 0;
+  };
+  if (!has_marker()) {
+    // Another process may have made it a cache meanwhile: the marker is its first file.
+    if (holds_other_things(path_) && !has_marker())
       return refused(path_, "holds other files; give a folder that is empty or not there yet");
     if (::chmod(path_.c_str(), 0700) != 0) return from_errno(errno, "chmod").in_file(path_);
     HEADRACE_TRY(write_marker(options));
