@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import pathlib
 import re
 import subprocess
-import tarfile
 from typing import Any
 
 import headrace as hr
 import numpy as np
 import pytest
+import support
 from headrace.photos import make_photo
 
 pytestmark = pytest.mark.unsanitized  # builds a program of its own; the C++ tests run under the sanitizers anyway
@@ -125,13 +124,9 @@ def test_mixed_batches_are_those_of_python(programs: pathlib.Path, shards: pathl
 
 
 def write_tar(path: pathlib.Path, samples: list[dict[str, bytes]]) -> pathlib.Path:
-    with tarfile.open(path, "w") as tar:
-        for i, sample in enumerate(samples):
-            for name, data in sample.items():
-                info = tarfile.TarInfo(f"{i:04d}.{name}")
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-    return path
+    return support.write_tar(
+        path, [(f"{i:04d}.{name}", data) for i, sample in enumerate(samples) for name, data in sample.items()]
+    )
 
 
 def test_missing_values_functions_and_fields_per_source_are_those_of_python(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import json
 import pathlib
-import tarfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ import headrace as hr
 import jax
 import numpy as np
 import pytest
+import support
 import torch
 from PIL import Image
 
@@ -35,13 +35,9 @@ def npy(array: Any) -> bytes:
 
 
 def write_tar(path: pathlib.Path, samples: list[Mapping[str, bytes]]) -> pathlib.Path:
-    with tarfile.open(path, "w") as tar:
-        for i, sample in enumerate(samples):
-            for name, data in sample.items():
-                info = tarfile.TarInfo(f"{i:04d}.{name}")
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-    return path
+    return support.write_tar(
+        path, [(f"{i:04d}.{name}", data) for i, sample in enumerate(samples) for name, data in sample.items()]
+    )
 
 
 def sample(i: int) -> dict[str, bytes]:

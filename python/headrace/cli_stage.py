@@ -34,7 +34,7 @@ def stage(
         raise hr.UsageError("headrace stage SRC DST: the data set, and the folder it is copied to")
     *source, to = paths
     start = time.perf_counter()
-    with terminal.progress_bytes() as bars:
+    with terminal.progress(of_bytes=True) as bars:
         task = bars.add_task("copying", total=None)
         report = hr.stage(
             source,

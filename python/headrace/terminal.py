@@ -33,36 +33,20 @@ class _Rate(parts.ProgressColumn):
         return Text(f"{speed:,.0f}/s" if speed else "", style="cyan")
 
 
-def progress() -> parts.Progress:
-    """Bars with counts, rate and the time left; gone when done."""
+def progress(of_bytes: bool = False) -> parts.Progress:
+    """Bars with counts, or bytes; rate and the time left; gone when done."""
     where = Console(stderr=True, highlight=False)
+    counted = (parts.DownloadColumn(), parts.TransferSpeedColumn()) if of_bytes else (parts.MofNCompleteColumn(), _Rate())
     return parts.Progress(
         parts.TextColumn("{task.description}"),
         parts.BarColumn(bar_width=30),
-        parts.MofNCompleteColumn(),
-        _Rate(),
+        *counted,
         parts.TimeElapsedColumn(),
         parts.TextColumn("[dim]left[/]"),
         parts.TimeRemainingColumn(),
         console=where,
         transient=True,
         disable=not where.is_terminal,  # in a log it would leave empty lines
-    )
-
-
-def progress_bytes() -> parts.Progress:
-    """The same for bytes."""
-    where = Console(stderr=True, highlight=False)
-    return parts.Progress(
-        parts.TextColumn("{task.description}"),
-        parts.BarColumn(bar_width=30),
-        parts.DownloadColumn(),
-        parts.TransferSpeedColumn(),
-        parts.TextColumn("[dim]left[/]"),
-        parts.TimeRemainingColumn(),
-        console=where,
-        transient=True,
-        disable=not where.is_terminal,
     )
 
 

@@ -5,9 +5,11 @@
 
 #include "convert.h"
 #include "errors.h"
+#include "format/registry.h"
 #include "handles.h"
 #include "open/token_files.h"
 #include "progress.h"
+#include "storage/sink.h"
 
 namespace nb = nanobind;
 
@@ -43,9 +45,39 @@ SourceHandle open_tokens(const std::vector<std::string>& urls, uint64_t seq_len,
   return out;
 }
 
+// Megatron's pair of files, a document at a time.  Dropped before finish(): nothing is left behind.
+class TokenWriter {
+ public:
+  TokenWriter(const std::string& index, const std::string& bin, const std::string& dtype) {
+    const Format* format = unwrap(find_format("megatron"));
+    writer_ = unwrap(format->create(
+        {.file = unwrap(file_sink(index)),
+         .companion = unwrap(file_sink(bin)),
+         .schema = {{.name = "tokens", .kind = Kind::kTokens, .dtype = parse_dtype(dtype)}}}));
+  }
+  void add(nb::bytes tokens) {
+    const RecordValue value{.field = "tokens", .bytes = as_bytes({tokens.c_str(), tokens.size()})};
+    check(writer_->append({.key = "", .values = {&value, 1}}));
+  }
+  void finish() {
+    nb::gil_scoped_release release;
+    const Status status = writer_->finish();
+    nb::gil_scoped_acquire acquire;
+    check(status);
+  }
+
+ private:
+  std::unique_ptr<Writer> writer_;
+};
+
 }  // namespace
 
 void bind_tokens(nb::module_& m) {
+  nb::class_<TokenWriter>(m, "TokenWriter")
+      .def(nb::init<const std::string&, const std::string&, const std::string&>(), nb::arg("index"),
+           nb::arg("bin"), nb::arg("dtype"))
+      .def("add", &TokenWriter::add, nb::arg("tokens"))
+      .def("finish", &TokenWriter::finish);
   m.def("open_tokens", &open_tokens, nb::arg("urls"), nb::arg("seq_len"), nb::arg("stored") = "",
         nb::arg("index") = "", nb::arg("progress") = nb::none());
 }

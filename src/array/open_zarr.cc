@@ -128,6 +128,11 @@ class ZarrArray {
     if ((packed || (dims != nullptr && number && *number != 0)) && number &&
         said.find("_FillValue") == nullptr)
       said.set("_FillValue", Tree(*number));
+    // Of truths: True stands for what is missing, as a number other than 0 does.
+    const bool is_true = fill != nullptr && fill->type() == Json::Type::kTrue;
+    const bool is_truth = is_true || (fill != nullptr && fill->type() == Json::Type::kFalse);
+    if (is_truth && (packed || (dims != nullptr && is_true)) && said.find("_FillValue") == nullptr)
+      said.set("_FillValue", Tree(is_true));
     unpack_by(said, out_);
     return std::move(out_);
   }

@@ -16,6 +16,7 @@
 #include "engine/gather.h"
 #include "engine/read_now.h"
 #include "loader/field.h"
+#include "loader/peek.h"
 
 namespace headrace {
 namespace {
@@ -102,23 +103,16 @@ class Looker {
 
   // Of a picture that lies in one piece: as little as says how large it is.
   Status look_at_head(const Unit& unit, const Piece& piece, Cell& cell) const {
-    const std::string path = source_.file_path(unit.file);
-    uint64_t length = unit.stored_bytes;
-    if (length == kWholeFile) {
-      HEADRACE_ASSIGN(const FileInfo info, source_.store().stat(path));
-      length = info.bytes;
-    }
-    length -= std::min(length, piece.begin);
-    if (piece.length != kWholeFile) length = std::min(length, piece.length);
+    HEADRACE_ASSIGN(const ValueExtent value, extent_of(source_, unit, piece));
     Buffer head;
     Status last;
     for (uint64_t wanted = kHeadBytes;; wanted *= 16) {
-      const uint64_t n = wanted > kHeadBytes * 16 ? length : std::min(wanted, length);
-      HEADRACE_TRY(source_.store().read_at(path, unit.offset + piece.begin, n, head));
+      const uint64_t n = wanted > kHeadBytes * 16 ? value.length : std::min(wanted, value.length);
+      HEADRACE_TRY(source_.store().read_at(value.path, value.offset, n, head));
       last = measure(head.bytes(), cell);
-      if (last.ok() || n == length) break;
+      if (last.ok() || n == value.length) break;
     }
-    return last.ok() ? last : last.at(unit.offset + piece.begin).in_file(path);
+    return last.ok() ? last : last.at(value.offset).in_file(value.path);
   }
 
   Status look_at_value(uint64_t sample, uint32_t field, Cell& cell) {

@@ -25,22 +25,15 @@ Result<StoredArray> described(Bytes head, uint64_t total) {
 // By ranges, of a value that lies in one piece.
 Result<StoredArray> from_extent(const Source& source, const Request& request) {
   const Piece& piece = request.pieces[0];
-  const Unit& unit = request.units[piece.unit];
-  const std::string path = source.file_path(unit.file);
-  uint64_t length = unit.stored_bytes;
-  if (length == kWholeFile) {
-    HEADRACE_ASSIGN(const FileInfo info, source.store().stat(path));
-    length = info.bytes;
-  }
-  length -= std::min(length, piece.begin);
-  if (piece.length != kWholeFile) length = std::min(length, piece.length);
-  const uint64_t begin = unit.offset + piece.begin;
+  HEADRACE_ASSIGN(const ValueExtent value, extent_of(source, request.units[piece.unit], piece));
   Buffer head;
-  HEADRACE_TRY(source.store().read_at(path, begin, std::min(length, kHeadBytes), head));
+  HEADRACE_TRY(
+      source.store().read_at(value.path, value.offset, std::min(value.length, kHeadBytes), head));
   HEADRACE_ASSIGN(const uint64_t wanted, npy_header_bytes(head.bytes()));
   if (wanted > head.size() && wanted <= kMostHeader)
-    HEADRACE_TRY(source.store().read_at(path, begin, std::min(length, wanted), head));
-  return described(head.bytes(), length);
+    HEADRACE_TRY(
+        source.store().read_at(value.path, value.offset, std::min(value.length, wanted), head));
+  return described(head.bytes(), value.length);
 }
 
 Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t field,
@@ -67,6 +60,18 @@ Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t 
 }
 
 }  // namespace
+
+Result<ValueExtent> extent_of(const Source& source, const Unit& unit, const Piece& piece) {
+  ValueExtent out{.path = source.file_path(unit.file), .offset = unit.offset + piece.begin};
+  out.length = unit.stored_bytes;
+  if (out.length == kWholeFile) {
+    HEADRACE_ASSIGN(const FileInfo info, source.store().stat(out.path));
+    out.length = info.bytes;
+  }
+  out.length -= std::min(out.length, piece.begin);
+  if (piece.length != kWholeFile) out.length = std::min(out.length, piece.length);
+  return out;
+}
 
 Result<StoredArray> first_npy(const Source& source, uint32_t field) {
   Status first;

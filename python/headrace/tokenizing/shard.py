@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One pair of files as Megatron reads it: ``x.bin`` with tokens, ``x.idx`` with where each document lies.
 
-A shard is there when its record ``x.done`` is: it is renamed last, so that whatever kills the process leaves a shard
+A shard is there when its record ``x.done`` is: it is written last, so that whatever kills the process leaves a shard
 that is whole, or none.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-_CODES = {"u16": 8, "i32": 4}
+from .. import _core
+
 _NUMPY = {"u16": "<u2", "i32": "<i4"}
 
 
@@ -26,60 +26,47 @@ def shard_name(number: int, count: int) -> str:
 
 
 class ShardWriter:
-    """Of one shard. Files have other names until ``finish``."""
+    """Of one shard. Its files appear with ``finish``, or not at all."""
 
     def __init__(self, folder: Path, name: str, dtype: str) -> None:
         self._folder, self._name, self._dtype = folder, name, dtype
-        self._temporary = {ending: folder / f".{name}.{os.getpid()}.{ending}" for ending in ("bin", "idx", "done")}
-        self._bin = open(self._temporary["bin"], "wb", buffering=1 << 20)  # noqa: SIM115 - finish() and drop() close it
+        self._files = _core.TokenWriter(str(folder / place(name, "idx")), str(folder / place(name, "bin")), dtype)
         self._lengths: list[int] = []
         self._sum = 0
         self.tokens = 0
 
     def add(self, document: np.ndarray) -> None:
         data = document.astype(_NUMPY[self._dtype], copy=False).tobytes()
-        self._bin.write(data)
+        self._files.add(data)
         self._sum = zlib.crc32(data, self._sum)
         self._lengths.append(len(document))
         self.tokens += len(document)
 
     def finish(self) -> dict[str, Any]:
-        self._sync(self._bin)
-        lengths = np.array(self._lengths, "<i4")
-        begins = np.zeros(len(lengths), "<i8")
-        np.cumsum(lengths[:-1], out=begins[1:])
-        begins *= np.dtype(_NUMPY[self._dtype]).itemsize
-        head = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, _CODES[self._dtype], len(lengths), len(lengths) + 1)
-        index = b"".join([head, lengths.tobytes(), begins.tobytes(), np.arange(len(lengths) + 1, dtype="<i8").tobytes()])
-        with open(self._temporary["idx"], "wb") as f:
-            f.write(index)
-            self._sync(f)
+        self._files.finish()
+        index = (self._folder / place(self._name, "idx")).read_bytes()
         record = {
-            "documents": len(lengths),
+            "documents": len(self._lengths),
             "tokens": self.tokens,
             "bin_bytes": self.tokens * np.dtype(_NUMPY[self._dtype]).itemsize,
             "idx_bytes": len(index),
             "bin_crc32": self._sum,
             "idx_crc32": zlib.crc32(index),
-            "lengths": histogram(lengths),
+            "lengths": histogram(np.array(self._lengths, np.int64)),
         }
-        with open(self._temporary["done"], "w", encoding="utf-8") as done:
-            json.dump(record, done)
-            self._sync(done)
-        for ending in ("bin", "idx", "done"):
-            os.replace(self._temporary[ending], self._folder / place(self._name, ending))
+        write_json(self._folder / place(self._name, "done"), record)
         return record
 
-    def drop(self) -> None:
-        self._bin.close()
-        for path in self._temporary.values():
-            path.unlink(missing_ok=True)
 
-    @staticmethod
-    def _sync(f: Any) -> None:
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """There whole, or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(temporary, "w", encoding="utf-8") as f:
+        json.dump(data, f, indent=1)
+        f.write("\n")
         f.flush()
         os.fsync(f.fileno())
-        f.close()
+    os.replace(temporary, path)
 
 
 def place(name: str, ending: str) -> str:

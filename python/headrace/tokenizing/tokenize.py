@@ -9,7 +9,6 @@ is not written again.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from ..errors import DataError, UsageError
 from ..fields import text
 from ..ranks import find
 from .encoders import Encoder, encoder_of
-from .shard import ShardWriter, record_of, shard_name
+from .shard import ShardWriter, record_of, shard_name, write_json
 
 _BATCH_CHARACTERS = 4 << 20  # handed to the tokenizer at a time
 _BATCH_DOCUMENTS = 512  # read at a time
@@ -213,25 +212,20 @@ def _write(job: _Job, folder: Path, shard: int, tell: Callable[[int, int], None]
     data = job.data[begin : begin + job.per_shard]
     writer = ShardWriter(folder, shard_name(shard, job.shards), job.dtype)
     done = 0
-    try:
-        from concurrent.futures import ThreadPoolExecutor  # not for those who only import headrace
+    from concurrent.futures import ThreadPoolExecutor  # not for those who only import headrace
 
-        with ThreadPoolExecutor(1, thread_name_prefix="hr-tokens") as pool:
-            writing = None
-            for texts in _batches(_texts(job, data, job.bad_samples)):
-                values = job.encoder.encode(texts)
-                if writing is not None:
-                    writing.result()
-                done += len(texts)
-                tell(done, writer.tokens)
-                writing = pool.submit(_add_all, job, writer, values)
+    with ThreadPoolExecutor(1, thread_name_prefix="hr-tokens") as pool:
+        writing = None
+        for texts in _batches(_texts(job, data, job.bad_samples)):
+            values = job.encoder.encode(texts)
             if writing is not None:
                 writing.result()
-        record = writer.finish()
-    except BaseException:
-        writer.drop()
-        raise
-    return record
+            done += len(texts)
+            tell(done, writer.tokens)
+            writing = pool.submit(_add_all, job, writer, values)
+        if writing is not None:
+            writing.result()
+    return writer.finish()
 
 
 def _batches(texts: Iterator[list[str]]) -> Iterator[list[str]]:
@@ -269,7 +263,7 @@ def _claim(folder: Path, description: dict[str, Any]) -> None:
         if others:
             (folder / ".tokenize").rmdir()
             raise UsageError(f"{folder}: the folder has {others[0]} in it; give an empty one")
-        _replace(place, description)
+        write_json(place, description)
     try:
         known = json.loads(place.read_text(encoding="utf-8"))
     except ValueError:
@@ -278,16 +272,6 @@ def _claim(folder: Path, description: dict[str, Any]) -> None:
     if different:
         said = ", ".join(f"{k} is {known.get(k)!r} there and {description[k]!r} here" for k in different)
         raise UsageError(f"{folder}: other texts or another tokenizer were begun here: {said}; give another folder")
-
-
-def _replace(place: Path, data: dict[str, Any]) -> None:
-    temporary = place.with_name(f".{place.name}.{os.getpid()}")
-    with open(temporary, "w", encoding="utf-8") as f:
-        json.dump(data, f, indent=1)
-        f.write("\n")
-        f.flush()
-        os.fsync(f.fileno())
-    os.replace(temporary, place)
 
 
 def _manifest(folder: Path, job: _Job) -> dict[str, Any]:
@@ -306,7 +290,7 @@ def _manifest(folder: Path, job: _Job) -> dict[str, Any]:
         "files": {name: {k: v for k, v in record.items() if k != "lengths"} for name, record in there.items()},
     }
     if len(there) == job.shards:
-        _replace(folder / MANIFEST, out)
+        write_json(folder / MANIFEST, out)
     return out
 
 
