@@ -103,7 +103,7 @@ class Looker {
 
   // Of a picture that lies in one piece: as little as says how large it is.
   Status look_at_head(const Unit& unit, const Piece& piece, Cell& cell) const {
-    HEADRACE_ASSIGN(const ValueExtent value, extent_of(source_, unit, piece));
+    HEADRACE_ASSIGN(const StoredExtent value, extent_of(source_, unit, piece));
     Buffer head;
     Status last;
     for (uint64_t wanted = kHeadBytes;; wanted *= 16) {

@@ -25,7 +25,7 @@ Result<StoredArray> described(Bytes head, uint64_t total) {
 // By ranges, of a value that lies in one piece.
 Result<StoredArray> from_extent(const Source& source, const Request& request) {
   const Piece& piece = request.pieces[0];
-  HEADRACE_ASSIGN(const ValueExtent value, extent_of(source, request.units[piece.unit], piece));
+  HEADRACE_ASSIGN(const StoredExtent value, extent_of(source, request.units[piece.unit], piece));
   Buffer head;
   HEADRACE_TRY(
       source.store().read_at(value.path, value.offset, std::min(value.length, kHeadBytes), head));
@@ -61,8 +61,8 @@ Result<StoredArray> from_sample(const Source& source, uint64_t sample, uint32_t 
 
 }  // namespace
 
-Result<ValueExtent> extent_of(const Source& source, const Unit& unit, const Piece& piece) {
-  ValueExtent out{.path = source.file_path(unit.file), .offset = unit.offset + piece.begin};
+Result<StoredExtent> extent_of(const Source& source, const Unit& unit, const Piece& piece) {
+  StoredExtent out{.path = source.file_path(unit.file), .offset = unit.offset + piece.begin};
   out.length = unit.stored_bytes;
   if (out.length == kWholeFile) {
     HEADRACE_ASSIGN(const FileInfo info, source.store().stat(out.path));

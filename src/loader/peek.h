@@ -12,13 +12,13 @@
 namespace headrace {
 
 // The bytes of a value that lies in one piece of a unit that is stored as it is.
-struct ValueExtent {
+struct StoredExtent {
   std::string path;
   uint64_t offset = 0;
   uint64_t length = 0;
 };
 // Asks the store for the size where the index does not know it.
-Result<ValueExtent> extent_of(const Source& source, const Unit& unit, const Piece& piece);
+Result<StoredExtent> extent_of(const Source& source, const Unit& unit, const Piece& piece);
 
 // Of the first sample, out of the first 64, that has a good value of the field.  Reads its
 // header alone where that can be.
