@@ -4,6 +4,7 @@
 #   src/<folder>/<table>.inc one row a line, HEADRACE_X(name) or HEADRACE_X(name, NEEDS): what is built where the
 #                            library NEEDS is there is name.cc, <family>/name.cc, or all of the folder name/; the
 #                            rows that are built are copied to generated/<folder>/<table>.inc, which the registry includes
+#   src/<folder>/<name>.cu   its text: generated/<folder>/<name>_cu.h, a raw string (it is compiled when it is needed)
 #   src/<folder>/<name>.fbs  likewise one folder below: generated/<folder>/<name>_generated.h, by flatc
 
 add_library(headrace_flags INTERFACE)
@@ -110,6 +111,18 @@ function(headrace_flatbuffers here made)
   set(${made} ${headers} PARENT_SCOPE)
 endfunction()
 
+# Headers that hold the text of the folder's kernels.
+function(headrace_kernels here)
+  file(GLOB kernels CONFIGURE_DEPENDS "${here}/*.cu")
+  foreach(kernel IN LISTS kernels)
+    set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${kernel}")
+    get_filename_component(name "${kernel}" NAME_WE)
+    file(RELATIVE_PATH beside "${CMAKE_SOURCE_DIR}/src" "${here}")
+    file(READ "${kernel}" text)
+    file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/${beside}/${name}_cu.h" CONTENT "R\"kernels(@text@)kernels\"\n" @ONLY)
+  endforeach()
+endfunction()
+
 function(headrace_folders)
   file(READ "${CMAKE_BINARY_DIR}/generated/libraries.tmp" libraries)
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/base/libraries.inc" CONTENT "${libraries}")
@@ -141,8 +154,9 @@ function(headrace_folders)
       continue()
     endif()
     headrace_flatbuffers("${here}" generated)
+    headrace_kernels("${here}")
     add_library(headrace_${folder} STATIC ${sources} ${generated})
-    target_link_libraries(headrace_${folder} PUBLIC headrace_flags Threads::Threads)
+    target_link_libraries(headrace_${folder} PUBLIC headrace_flags Threads::Threads ${CMAKE_DL_LIBS})
     foreach(other IN LISTS below)
       if(TARGET headrace_${other})
         target_link_libraries(headrace_${folder} PUBLIC headrace_${other})
@@ -242,4 +256,28 @@ function(headrace_python_module)
   # Not our code, not our warnings.
   target_include_directories(_core SYSTEM PRIVATE "${NB_DIR}/include" ${Python_INCLUDE_DIRS})
   install(TARGETS _core LIBRARY DESTINATION headrace)
+endfunction()
+
+# Libraries that stand in for the GPU's, for the tests of src/device: build/…/standin.
+function(headrace_standins)
+  if(NOT HEADRACE_HAVE_JPEG)
+    return()
+  endif()
+  foreach(name cuda nvrtc nvjpeg)
+    add_library(standin_${name} SHARED "${CMAKE_SOURCE_DIR}/tests/standin/${name}.cc")
+    target_link_libraries(standin_${name} PRIVATE headrace_flags Threads::Threads)
+    target_compile_options(standin_${name} PRIVATE -ffp-contract=off)
+    set_target_properties(standin_${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/standin"
+                          BUILD_RPATH "$ORIGIN")
+  endforeach()
+  set_target_properties(standin_cuda PROPERTIES OUTPUT_NAME libcuda SUFFIX ".so.1")
+  set_target_properties(standin_nvrtc PROPERTIES OUTPUT_NAME libnvrtc SUFFIX ".so.13")
+  set_target_properties(standin_nvjpeg PROPERTIES OUTPUT_NAME libnvjpeg SUFFIX ".so.13")
+  target_link_libraries(standin_nvjpeg PRIVATE standin_cuda)
+  foreach(folder device loader)
+    if(TARGET test_${folder})
+      add_dependencies(test_${folder} standin_cuda standin_nvrtc standin_nvjpeg)
+      target_compile_definitions(test_${folder} PRIVATE HEADRACE_STANDINS="${CMAKE_BINARY_DIR}/standin")
+    endif()
+  endforeach()
 endfunction()

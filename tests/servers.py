@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.server
+import itertools
 import json
 import os
 import pathlib
@@ -85,12 +87,15 @@ class S3:
 
 
 @contextlib.contextmanager
-def versitygw(root: pathlib.Path) -> Iterator[S3]:
+def versitygw(root: pathlib.Path, uploads: bool = False) -> Iterator[S3]:
+    """`uploads`: it keeps what it needs to know of objects that are sent in parts."""
     port = free_port()
     bucket = root / "gateway/bucket"
     bucket.mkdir(parents=True)
+    (root / "sidecar").mkdir()
+    kept = ["--sidecar", str(root / "sidecar")] if uploads else ["--nometa"]
     environment = {**os.environ, "ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
-    command = [program("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", "--keep-alive", "posix", "--nometa"]
+    command = [program("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", "--keep-alive", "posix", *kept]
     with running([*command, str(root / "gateway")], port, env=environment, cwd=root):
         yield S3(port, bucket)
 
@@ -173,6 +178,73 @@ def toxiproxy(upstream_port: int) -> Iterator[Proxy]:
         listen, upstream = f"127.0.0.1:{port}", f"127.0.0.1:{upstream_port}"
         proxy._call("POST", "/proxies", {"name": "p", "listen": listen, "upstream": upstream})
         yield proxy
+
+
+@contextlib.contextmanager
+def between(upstream_port: int, bytes_per_second: int = 0, busy_every: int = 0) -> Iterator[int]:
+    """A port before a server. All its connections together get so many bytes a second; every so many-th request is answered 503."""
+    port = free_port()
+    link, count = _Link(bytes_per_second), itertools.count(1)
+
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        back: asyncio.Task[None] | None = None
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            from_server, to_server = await asyncio.open_connection("127.0.0.1", upstream_port, limit=1 << 20)
+            back = asyncio.create_task(link.copy(from_server, writer))
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                if busy_every and next(count) % busy_every == 0:
+                    writer.write(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n")
+                    continue
+                to_server.write(head)
+                for line in head.lower().split(b"\r\n"):
+                    if line.startswith(b"content-length:"):
+                        to_server.write(await reader.readexactly(int(line.split(b":")[1])))
+                await to_server.drain()
+            to_server.close()
+        if back is not None:
+            back.cancel()
+        writer.close()
+
+    async def serve() -> None:
+        server = await asyncio.start_server(connection, "127.0.0.1", port, limit=1 << 20, backlog=512)
+        started.set()
+        async with server:
+            await server.serve_forever()
+
+    started = threading.Event()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(serve())
+
+    def run() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    started.wait(10)
+    try:
+        yield port
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join(10)
+
+
+class _Link:
+    """A wire that all connections share."""
+
+    def __init__(self, bytes_per_second: int) -> None:
+        self._rate, self._free = bytes_per_second, 0.0
+
+    async def copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(1 << 17):
+            if self._rate:
+                now = time.monotonic()
+                self._free = max(now - 0.005, self._free) + len(piece) / self._rate
+                if self._free > now:
+                    await asyncio.sleep(self._free - now)
+            writer.write(piece)
+            await writer.drain()
+        writer.close()
 
 
 # -- answers that no good server gives ---------------------------------------------------------------

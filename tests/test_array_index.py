@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -255,3 +256,30 @@ def test_the_command_builds_it(tmp_path):
     assert done.stdout.split() == ["20"], done.stderr
     with pytest.raises(hr.Error, match=r"headrace\.arrays"):
         hr.open(tmp_path / "a.h5", index=tmp_path / "none")
+
+
+def test_an_index_made_on_purpose_notices_a_file_of_the_same_size(tmp_path):
+    """Numbers lie in another place, or mean something else, and the file has as many bytes."""
+    write_hdf5(tmp_path / "a.h5")
+    hr.build_index(tmp_path / "a.h5", tmp_path / "index")
+    first = hr.open(tmp_path / "a.h5", index=tmp_path / "index")
+    assert len(first) == 20
+    size = os.stat(tmp_path / "a.h5").st_size
+    write_hdf5(tmp_path / "a.h5", DATA[::-1].copy())
+    with open(tmp_path / "a.h5", "r+b") as f:
+        f.truncate(size)
+    os.utime(tmp_path / "a.h5", ns=(1, os.stat(tmp_path / "a.h5").st_mtime_ns + 1))
+    with pytest.raises(hr.DataError, match="index the data set again"):
+        hr.open(tmp_path / "a.h5", index=tmp_path / "index")
+    hr.build_index(tmp_path / "a.h5", tmp_path / "index")
+    assert len(hr.open(tmp_path / "a.h5", index=tmp_path / "index")) == 20
+
+
+def test_an_index_holds_for_copies_that_keep_their_times(tmp_path):
+    write_hdf5(tmp_path / "a.h5")
+    hr.build_index(tmp_path / "a.h5", tmp_path / "index")
+    want = hr.open(tmp_path / "a.h5").fingerprint
+    shutil.copy2(tmp_path / "a.h5", tmp_path / "b.h5")
+    os.rename(tmp_path / "a.h5", tmp_path / "gone.h5")
+    os.rename(tmp_path / "b.h5", tmp_path / "a.h5")
+    assert hr.open(tmp_path / "a.h5", index=tmp_path / "index").fingerprint == want

@@ -335,15 +335,16 @@ def test_a_run_is_not_resumed_on_other_parameters(tmp_path):
 
 
 @pytest.mark.parametrize("other", ["i4", "f4", "u2"])
-def test_other_types_in_other_files_are_refused_by_name(tmp_path, other):
+def test_other_types_in_other_files_become_one(tmp_path, other):
     how = {"scale": 0.5, "offset": 1.0}
-    write(tmp_path / "0.nc", "NETCDF4", "i2", how, {"v": numbers("i2", (3, *REST), 0)})
-    write(tmp_path / "1.nc", "NETCDF4", other, how, {"v": numbers(other.replace("u", "i"), (3, *REST), 0).astype(other)})
-    name = {"i4": "i32", "f4": "f32", "u2": "u16"}[other]
-    words = rf"'v' is i16\[3,2,4,6\] in .*0.nc and {name}\[3,2,4,6\] in .*1.nc: files along one axis must be alike"
-    for call in (hr.open, hr.stats):
-        with pytest.raises(hr.UsageError, match=words):
-            call([str(tmp_path / f"{n}.nc") for n in (0, 1)])
+    first, second = numbers("i2", (3, *REST), 0), numbers(other.replace("u", "i"), (3, *REST), 0).astype(other)
+    write(tmp_path / "0.nc", "NETCDF4", "i2", how, {"v": first})
+    write(tmp_path / "1.nc", "NETCDF4", other, how, {"v": second})
+    files = [str(tmp_path / f"{n}.nc") for n in (0, 1)]
+    want = np.concatenate([first.astype("f8"), second.astype("f8")]) * 0.5 + 1
+    got = np.stack([s["v"] for s in hr.open(files)])
+    assert got.dtype == ("f8" if other == "i4" else "f4") and np.array_equal(got, want.astype(got.dtype), equal_nan=True)
+    assert np.isclose(hr.stats(files)["v"]["mean"], np.nanmean(want), rtol=1e-6)
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -77,7 +77,9 @@ def test_a_peer_that_cannot_be_installed_says_why(tmp_path, monkeypatch):
 
 def test_everything_that_peers_install_is_pinned():
     files = sorted((ROOT / "bench/peers").glob("*.txt"))
-    assert {f.stem for f in files} == {c.script for c in contenders.peers()} - {"headrace", "bare_loop", "dataloader"}
+    assert {f.stem for f in files} == {c.script for c in contenders.peers()} - {"headrace", "bare_loop", "dataloader"} | {
+        "s3"  # bench/remote_peers.py
+    }
     for file in files:
         lines = [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
         assert lines
@@ -113,3 +115,13 @@ def test_the_chart_has_every_contender_and_stripes_other_filters():
     assert all(e["title"] in text for e in run["contenders"])
     striped = [r for r in svg.iter("{http://www.w3.org/2000/svg}rect") if "stripes" in r.get("fill", "")]
     assert len(striped) == 2 * sum(c.filter != "antialiased" for c in contenders.peers())
+
+
+def test_sources_are_compared_at_equal_work(capsys):
+    import python_sources
+    import torch
+
+    python_sources.compare(python_sources.Items(200), 20, 1, (0,))
+    python_sources.compare(torch.utils.data.TensorDataset(torch.rand(200, 4, 4), torch.arange(200)), 20, 1, (0,))
+    said = capsys.readouterr().out
+    assert said.count("DataLoader, 0 workers") == 2 and said.count("load of the machine") == 2

@@ -74,13 +74,6 @@ def test_patches_of_the_last_axes_leave_the_first(tmp_path):
     assert np.array_equal(ds[2]["x"], np.arange(72).reshape(3, 4, 6))
 
 
-def test_two_axes_that_differ_are_refused(tmp_path):
-    for n in range(3):
-        np.savez(tmp_path / f"c{n}.npz", x=np.zeros((n + 1, n + 2)))
-    with pytest.raises(hr.UsageError, match="the first axis may differ"):
-        hr.open(tmp_path / "c*.npz", {"x": hr.array("x", along="file")})
-
-
 def test_texts_along_files(tmp_path):
     url = written(tmp_path, "h5")
     fields = {
@@ -124,3 +117,97 @@ def test_texts_of_files_one_after_the_other(tmp_path, kind):
     assert [s["t"] for s in got] == [t for texts in parts for t in texts]
     with hr.Loader(files, 4, {"t": hr.text("t")}, seed=1, tail="keep", output="numpy") as loader:
         assert sorted(t for b in loader for t in b["t"]) == sorted(t for texts in parts for t in texts)
+
+
+EXTENTS = [(3, 5, 2), (4, 5, 7), (1, 9, 2), (6, 5, 0)]
+WAYS = {"one that is not the first": (1,), "two": (0, 2), "all": (0, 1, 2)}
+
+
+def of_extents(axes, n, dtype="f4"):
+    shape = tuple(EXTENTS[n][a] if a in axes else EXTENTS[0][a] for a in range(3))
+    return np.random.default_rng(n).random(shape).astype(dtype)
+
+
+def written_cases(folder, axes, kind, count=4):
+    for n in range(count):
+        if kind == "npz":
+            np.savez(folder / f"c{n}.npz", x=of_extents(axes, n), label=n)
+        elif kind == "nc":
+            xr = pytest.importorskip("xarray")
+            xr.Dataset({"x": (("a", "b", "c"), of_extents(axes, n)), "label": n}).to_netcdf(folder / f"c{n}.nc")
+        else:
+            with h5py.File(folder / f"c{n}.h5", "w") as f:
+                big = of_extents(axes, n, ">f4" if n % 2 else "f4")
+                f.create_dataset(
+                    "x",
+                    data=big,
+                    chunks=True if kind == "gzip" and big.size else None,
+                    compression="gzip" if kind == "gzip" and big.size else None,
+                )
+                f["label"] = n
+    return str(folder / f"c*.{kind if kind in ('npz', 'nc') else 'h5'}")
+
+
+@pytest.mark.parametrize("kind", ["h5", "gzip", "npz", "nc"])
+@pytest.mark.parametrize("axes", WAYS.values(), ids=WAYS)
+def test_any_axes_may_differ(tmp_path, axes, kind):
+    url = written_cases(tmp_path, axes, kind)
+    fields = {"x": hr.array("x", along="file"), "label": hr.array("label")}
+    ds = hr.open(url, fields)
+    for n in range(4):
+        assert np.array_equal(ds[n]["x"], of_extents(axes, n)), n
+        assert ds[n]["x"].dtype == "f4"
+    with hr.Loader(url, 2, fields, seed=1, output="numpy") as loader:  # a list, as the data vary
+        for batch in loader:
+            for n, x in zip(batch["label"], batch["x"]):
+                assert np.array_equal(x, of_extents(axes, int(n)))
+
+
+def test_any_axes_padded_and_ragged(tmp_path):
+    url = written_cases(tmp_path, (0, 1, 2), "h5")
+    fields = {"x": hr.array("x", along="file").padded(value=-1), "label": hr.array("label")}
+    with hr.Loader(url, 4, fields, seed=1, output="numpy") as loader:
+        batch = next(iter(loader))
+    values, extents = batch["x"]
+    assert values.shape == (4, 6, 9, 7)
+    for row, n in enumerate(batch["label"]):
+        want = of_extents((0, 1, 2), int(n))
+        assert tuple(extents[row]) == want.shape
+        inside = tuple(slice(0, e) for e in want.shape)
+        assert np.array_equal(values[row][inside], want)
+        assert (
+            np.delete(values[row].ravel(), np.ravel_multi_index(np.indices(want.shape), values[row].shape).ravel()) == -1
+        ).all()
+    fields["x"] = hr.array("x", along="file").ragged()
+    with hr.Loader(url, 4, fields, seed=1, output="numpy") as loader:
+        batch = next(iter(loader))
+    flat = np.concatenate([of_extents((0, 1, 2), int(n)).ravel() for n in batch["label"]])
+    assert np.array_equal(np.asarray(batch["x"][0]).ravel(), flat)
+
+
+def test_steps_follow_and_a_dense_batch_is_refused(tmp_path):
+    url = written_cases(tmp_path, (0, 1), "npz", count=3)
+    ds = hr.open(url, {"x": hr.array("x", along="file", dtype="f64").normalize(0.5, 2.0)})
+    for n in range(3):
+        assert np.allclose(ds[n]["x"], (of_extents((0, 1), n) - 0.5) / 2, atol=1e-6)
+    ds = hr.open(url, {"x": hr.array("x", along="file").map(lambda x: x.mean())})
+    assert np.allclose([s["x"] for s in ds], [of_extents((0, 1), n).mean() for n in range(3)])
+
+
+def test_stacked_variables_of_differing_cases(tmp_path):
+    for n in range(3):
+        np.savez(tmp_path / f"c{n}.npz", a=of_extents((1, 2), n), b=(of_extents((1, 2), n) * 9).astype("i2"))
+    ds = hr.open(tmp_path / "c*.npz", {"x": hr.array(["a", "b"], along="file")})
+    for n in range(3):
+        want = of_extents((1, 2), n)
+        assert np.array_equal(ds[n]["x"], np.stack([want, (want * 9).astype("i2").astype("f4")]))
+
+
+def test_other_ranks_and_sel_of_an_axis_that_differs_are_refused(tmp_path):
+    np.savez(tmp_path / "c0.npz", x=np.zeros((2, 3)))
+    np.savez(tmp_path / "c1.npz", x=np.zeros((2, 4)))
+    with pytest.raises(hr.UsageError, match="sel of axis 1"):
+        hr.open(tmp_path / "c*.npz", {"x": hr.array("x", along="file", sel={"axis1": [0, 1]})})
+    np.savez(tmp_path / "c1.npz", x=np.zeros((2, 4, 1)))
+    with pytest.raises(hr.UsageError, match="as many axes"):
+        hr.open(tmp_path / "c*.npz", {"x": hr.array("x", along="file")})

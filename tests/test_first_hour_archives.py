@@ -195,7 +195,7 @@ def test_lmdb_of_ocr(tmp_path: pathlib.Path) -> None:
     assert hr.open(tmp_path / "ocr", {"x": hr.image("image").resize((8, 8))})[11]["x"].shape == (3, 8, 8)
 
 
-@pytest.mark.parametrize(("kind", "command"), [("gz", "gzip"), ("bz2", "bzip2"), ("xz", "xz"), ("zst", "zstd")])
+@pytest.mark.parametrize(("kind", "command"), [("gz", "gzip"), ("bz2", "bzip2"), ("xz", "xz"), ("zst", "zstd"), ("lz4", "lz4")])
 def test_a_tar_that_is_packed_as_a_whole_names_the_remedy(tmp_path: pathlib.Path, kind: str, command: str) -> None:
     import tarfile
 
@@ -205,8 +205,8 @@ def test_a_tar_that_is_packed_as_a_whole_names_the_remedy(tmp_path: pathlib.Path
     with tarfile.open(tmp_path / "x.tar", "w") as tar:
         tar.add(put(tmp_path / "a.txt", b"text"), "a.txt")
     plain = (tmp_path / "x.tar").read_bytes()
-    if kind == "zst":
-        path.write_bytes(pa.Codec("zstd").compress(plain).to_pybytes())
+    if kind in ("zst", "lz4"):
+        path.write_bytes(pa.Codec(command).compress(plain).to_pybytes())
     else:
         import bz2
         import lzma

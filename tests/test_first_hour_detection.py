@@ -80,6 +80,55 @@ def test_coco_that_is_wrong(tmp_path: pathlib.Path) -> None:
         hr.open(put(path, json.dumps(found).encode()))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_coco_is_what_pycocotools_reads(tmp_path: pathlib.Path, seed: int) -> None:
+    """Ids in any order and with holes, crowds as run lengths, categories that nobody uses, fields that others leave out."""
+    theirs = pytest.importorskip("pycocotools.coco")
+    rng = np.random.default_rng(seed)
+    ids = rng.choice(1000, 12, replace=False).tolist()
+    categories = [{"id": int(c), "name": f"c{c}", "supercategory": "s"} for c in rng.choice(90, 5, replace=False)]
+    images, annotations = [], []
+    for i, number in enumerate(ids):
+        width, height = (int(n) for n in rng.integers(20, 60, 2))
+        put(tmp_path / "images" / f"{i:012d}.jpg", picture(i, size=(width, height)))
+        images.append({"id": number, "file_name": f"{i:012d}.jpg", "width": width, "height": height, "license": 1})
+        for _ in range(int(rng.integers(0, 6))):
+            x, y, w, h = (round(float(v), 2) for v in rng.uniform(0, 20, 4))
+            crowd = bool(rng.random() < 0.2)
+            one = {
+                "image_id": number,
+                "category_id": int(rng.choice([c["id"] for c in categories])),
+                "bbox": [x, y, w, h],
+                "area": w * h,
+            }
+            one |= {"iscrowd": 1, "segmentation": {"counts": [3, 4], "size": [height, width]}} if crowd else {"iscrowd": 0}
+            if not crowd and rng.random() < 0.5:
+                one["segmentation"] = [[x, y, x + w, y, x + w, y + h]]
+            annotations.append(one)
+    for n, k in enumerate(rng.permutation(len(annotations))):
+        annotations[k]["id"] = n + 1
+    annotations = [annotations[k] for k in rng.permutation(len(annotations))]
+    found = {"info": {}, "licenses": [], "images": images, "annotations": annotations, "categories": categories}
+    path = put(tmp_path / "annotations" / "instances_train2017.json", json.dumps(found).encode())
+    coco = theirs.COCO(str(path))
+    ds = hr.open(path)
+    wanted = [c["name"] for c in sorted(coco.loadCats(coco.getCatIds()), key=lambda c: c["id"])]
+    assert ds.classes == wanted and ds["image_id"].tolist() == list(coco.imgs)
+    for sample in ds:
+        mine = coco.loadAnns(coco.getAnnIds(imgIds=[int(sample["image_id"])], iscrowd=False))
+        boxes = np.array([a["bbox"] for a in mine], np.float64).reshape(-1, 4)
+        boxes[:, 2:] += boxes[:, :2]
+        assert np.array_equal(sample["boxes"], boxes.astype(np.float32))
+        assert [ds.classes[n] for n in sample["labels"]] == [coco.cats[a["category_id"]]["name"] for a in mine]
+
+
+def test_coco_with_a_picture_twice(tmp_path: pathlib.Path) -> None:
+    found = coco(tmp_path)
+    found["images"].append({**found["images"][0], "file_name": "im.1.jpg"})
+    with pytest.raises(hr.DataError, match="two pictures have the id 3"):
+        hr.open(put(tmp_path / "annotations" / "instances_val.json", json.dumps(found).encode()))
+
+
 def yolo(root: pathlib.Path, split: str = "") -> None:
     for i, size in enumerate(SIZES):
         put(root / "images" / split / f"im.{i}.jpg", picture(i, size=size))

@@ -66,7 +66,7 @@ def test_results_that_are_no_array_are_refused_clearly(tar: pathlib.Path) -> Non
     import torch
 
     for result, words in (
-        ((np.zeros(2), np.zeros((3, 3))), "map\\(\\) gave tuple, which is no array"),
+        (np.zeros(2, complex), "map\\(\\) gave ndarray of complex128, which is no array"),
         (torch.zeros(2, dtype=torch.bfloat16), "bfloat16, which is no array.*\\.float\\(\\)"),
     ):
         with pytest.raises(hr.UsageError, match=words):

@@ -56,7 +56,7 @@ def test_a_call_as_one_writes_it_for_data_loader_works(data: Data) -> None:
     ("option", "words"),
     [
         ({"pin_memory": True}, 'device="cuda"'),
-        ({"collate_fn": len}, r"\.padded\(\).*loader\.map"),
+        ({"collate_fn": len}, r"\.padded\(\).*as_="),
         ({"sampler": [1, 2]}, r"ds\[numbers\]"),
         ({"batch_sampler": [[1]]}, "batch_size"),
         ({"prefetch_factor": 4}, "memory_budget"),
@@ -106,10 +106,30 @@ def test_what_is_no_file_is_told_what_to_do(tmp_path: pathlib.Path) -> None:
     for source, words in [
         (Mine(), "Dataset of PyTorch's.*fields"),
         (utils.DataLoader(Mine()), "DataLoader is no source"),
-        (np.zeros((3, 4)), "np.save"),
+        (np.zeros((3, 4)), "hr.from_python"),
         (["a.jpg", 7], "holds 7"),
         (7, "a path, a glob"),
     ]:
         for use in (hr.open, lambda s: hr.Loader(s, 8)):
             with pytest.raises(hr.UsageError, match=words):
                 use(source)
+
+
+def test_earlier_words_mean_what_they_meant(data: Data) -> None:
+    """One word, one meaning: a window is steps of an array, a view is a data set; their other meanings have words of their own."""
+    old, new = (hr.open(data.tar, {"x": hr.image("jpg", **{word: 2}).random_resized_crop(8)}) for word in ("views", "variants"))
+    assert old[3]["x"].shape == (2, 3, 8, 8) and np.array_equal(old[3]["x"], new[3]["x"])
+    with pytest.raises(hr.UsageError, match="views is headrace's variants, and both are given"):
+        hr.image("jpg", views=2, variants=3)  # type: ignore[call-arg]
+    assert "views" not in inspect.signature(hr.image).parameters
+    few = {"batch_size": 8, "shuffle": "pool"}
+    assert run(data, **few, window="1MiB") == run(data, **few, shuffle_window="1MiB") == run(data, **few, shuffle_window=1 << 20)
+    with pytest.raises(hr.UsageError, match="both are given"):
+        run(data, **few, window="1MiB", shuffle_window="1MiB")
+
+
+def test_torchvisions_flip_is_a_step_of_the_engine(data: Data) -> None:
+    base = hr.image("jpg").resize((16, 16))
+    one = hr.open(data.tar, {"x": base._step("random_horizontal_flip", p=0.4)})
+    two = hr.open(data.tar, {"x": base.random_flip(0.4)})
+    assert all(np.array_equal(one[i]["x"], two[i]["x"]) for i in range(20))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields that go together: masks, boxes and points follow the picture; views share one decode."""
+"""Fields that go together: masks, boxes and points follow the picture; variants share one decode."""
 
 from __future__ import annotations
 
@@ -245,8 +245,8 @@ def test_what_cannot_be_joined_is_refused(make: Any, says: str) -> None:
         (hr.boxes("boxes.json", "yxyx"), "no format 'yxyx'; there are xyxy, xywh, cxcywh"),
         (hr.boxes("boxes.json", normalized=True), "normalized coordinates need the picture"),
         (hr.boxes("boxes.json", min_area=-1), "'min_area' must not be negative"),
-        (hr.image("jpg", views=0).resize((8, 8)), "'views' is a whole number from 1 to 64"),
-        (hr.image("jpg", views=2), "views need steps that give one size"),
+        (hr.image("jpg", variants=0).resize((8, 8)), "'variants' is a whole number from 1 to 64"),
+        (hr.image("jpg", variants=2), "variants need steps that give one size"),
     ],
 )
 def test_wrong_options_fail_at_construction(shard: pathlib.Path, field: hr.Field, says: str) -> None:
@@ -274,11 +274,11 @@ def test_rows_that_are_none_are_bad_data(tmp_path: pathlib.Path, rows: bytes, sa
         hr.open(tmp_path / "b.tar", {"boxes": hr.boxes("json")})[0]
 
 
-# -- views --------------------------------------------------------------------------------------------
+# -- variants --------------------------------------------------------------------------------------------
 
 
 def test_views_are_different_crops_of_one_picture(shard: pathlib.Path) -> None:
-    fields = {"x": crop(hr.image("jpg", views=3))}
+    fields = {"x": crop(hr.image("jpg", variants=3))}
     for batch in batches(shard, fields):
         assert batch["x"].shape == (4, 3, 3, 64, 64)
         assert not np.array_equal(batch["x"][:, 0], batch["x"][:, 1])
@@ -286,13 +286,13 @@ def test_views_are_different_crops_of_one_picture(shard: pathlib.Path) -> None:
 
 def test_views_do_not_depend_on_threads_or_on_other_fields(shard: pathlib.Path) -> None:
     def run(threads: int, **others: hr.Field) -> bytes:
-        fields = {"x": crop(hr.image("jpg", views=2)).normalize(hr.IMAGENET), **others}
+        fields = {"x": crop(hr.image("jpg", variants=2)).normalize(hr.IMAGENET), **others}
         return b"".join(b["x"].tobytes() for b in batches(shard, fields, threads))
 
     alone = run(1)
     assert alone == run(2) == run(7)
     # With another field of the same pictures there is one whole decode instead of a part.
-    assert alone == run(2, local=hr.image("jpg", views=6).random_resized_crop(24, scale=(0.05, 0.4)))
+    assert alone == run(2, local=hr.image("jpg", variants=6).random_resized_crop(24, scale=(0.05, 0.4)))
 
 
 def test_fields_of_one_picture_are_as_if_each_were_alone(shard: pathlib.Path) -> None:
@@ -303,6 +303,6 @@ def test_fields_of_one_picture_are_as_if_each_were_alone(shard: pathlib.Path) ->
 
 
 def test_each_view_is_a_view_of_the_picture(shard: pathlib.Path) -> None:
-    whole = hr.open(shard, {"x": hr.image("jpg").resize((45, 60)), "y": hr.image("jpg", views=2).resize((45, 60))})
+    whole = hr.open(shard, {"x": hr.image("jpg").resize((45, 60)), "y": hr.image("jpg", variants=2).resize((45, 60))})
     for sample in whole:
         assert np.array_equal(sample["y"], np.stack([sample["x"]] * 2))

@@ -191,3 +191,23 @@ def test_any_change_is_an_error_or_values_but_never_a_crash(golden: pathlib.Path
     found = good_after_changes(path, path.parent, fields)
     assert max(found) <= whole
     assert min(found) < whole or name.endswith((".bin", ".mds"))  # these have no checksum
+
+
+def test_a_changed_index_beside_unchanged_chunks_is_noticed(golden: pathlib.Path) -> None:
+    """Sidecars hold what index.json said; LitData reads it at every start."""
+    folder = golden / "every"
+    assert len(hr.open(folder)) == COUNT
+    sidecars = {p: p.stat().st_mtime_ns for p in folder.glob("*.hridx")}
+    assert sidecars
+    hr.open(folder)
+    assert {p: p.stat().st_mtime_ns for p in folder.glob("*.hridx")} == sidecars  # they were used
+    index = json.loads((folder / "index.json").read_text())
+    names = index["config"]["data_spec"]
+    assert "weight" in names
+    index["config"]["data_spec"] = names.replace("weight", "mass")
+    (folder / "index.json").write_text(json.dumps(index))
+    ds = hr.open(folder, {"mass": hr.scalar("mass")})
+    assert [ds[i]["mass"] for i in range(COUNT)] == [wanted("every", i, "weight") for i in range(COUNT)]
+    (folder / "index.json").unlink()
+    with pytest.raises(hr.Error):
+        hr.open(sorted(folder.glob("*.bin")))

@@ -122,7 +122,7 @@ def test_a_default_picture_is_a_level_a_colour_or_an_array(holes: pathlib.Path) 
         "colour": hr.image("jpg", default=(1, 2, 3)).random_resized_crop(4),
         "array": hr.image("jpg", default=own).center_crop(4).layout("NHWC"),
         "normal": hr.image("jpg", default=255).resize((4, 4)).normalize(hr.IMAGENET).layout("NHWC"),
-        "views": hr.image("jpg", default=9, views=2).random_resized_crop(4),
+        "views": hr.image("jpg", default=9, variants=2).random_resized_crop(4),
         "list": hr.image("jpg", default=own).list(),
     }
     b = one_batch(holes, fields)

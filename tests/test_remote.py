@@ -433,3 +433,69 @@ def test_data_sets_of_the_hub_are_read_by_their_names(odd: servers.Odd, monkeypa
     assert set(seen) == {"Bearer canary-token"}
     with pytest.raises(NotFound, match="hub has no such"):
         hr.open("hf://datasets/me/set@v1/none.tar")
+
+
+def test_class_folders_of_a_server_are_listed_once_each(s3: servers.S3) -> None:
+    for name in ("ant", "bee", "cat"):
+        folder = s3.folder / "classes" / name / "deep"
+        folder.mkdir(parents=True)
+        for n in range(3):
+            (folder / f"{n}.txt").write_text(f"{name} {n}")
+    opened = hr.open("s3://bucket/classes", {"t": hr.text("txt"), "c": hr.scalar("cls")}, storage=s3.storage())
+    local = hr.open(s3.folder / "classes", {"t": hr.text("txt"), "c": hr.scalar("cls")})
+    assert opened.classes == local.classes == ["ant", "bee", "cat"]
+    assert [opened[i] for i in range(9)] == [local[i] for i in range(9)]
+
+
+def test_an_index_lies_in_the_cache_folder_that_is_given(web: servers.Web, tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "kept"
+    assert len(hr.open(web.url("d/0.tar"), cache=place)) == COUNT // 2
+    assert len(list((place / "index").glob("*.hridx"))) == 1
+    before = len(web.requests())
+    assert len(hr.open(web.url("d/0.tar"), cache=place)) == COUNT // 2
+    assert not [r for r in web.requests()[before:] if r.startswith("GET") and ".tar " in r]
+    hr.Loader(web.url("d/0.tar"), cache=place, **OPTIONS).epoch(0)
+    from headrace import _core
+
+    _core.clear_cache(str(place))
+    assert not place.exists()
+
+
+def test_signatures_in_urls_are_shown_nowhere(odd: servers.Odd, caplog: pytest.LogCaptureFixture, tmp_path: pathlib.Path) -> None:
+    caplog.set_level(logging.DEBUG)
+    urls = [odd.url(f"d/{n}.tar?X-Amz-Credential=canary-access-0F7C&X-Amz-Signature=canary-token") for n in range(2)]
+    data = hr.open(urls, FIELDS)
+    loader = hr.Loader(urls, **OPTIONS)
+    assert sorted(labels(loader)) == list(range(COUNT))
+    assert any("canary-token" in r for r in odd.requests)  # the server needs them
+    texts = [repr(data), repr(loader), repr(loader.state_dict()), repr(loader.verdict()), caplog.text]
+    for folder in (odd.folder / "d", tmp_path / "cache"):
+        texts += [str(p) + p.read_bytes().decode("latin-1") for p in folder.rglob("*") if p.is_file() and p.suffix != ".tar"]
+    with pytest.raises(NotFound) as missing:
+        hr.open(odd.url("d/9.tar?X-Amz-Signature=canary-token"))
+    assert "d/9.tar?..." in str(missing.value)
+    odd.answer = lambda handler, number: handler.body(403, b"") or True
+    with pytest.raises(hr.Error) as refused:
+        hr.open([u.replace("0.tar", "1.tar") for u in urls[:1]], storage=hr.storage(retries=1, backoff=0.01))
+    texts += [str(missing.value), repr(missing.value), str(refused.value), repr(refused.value)]
+    for canary in servers.CANARIES:
+        assert not any(canary in text for text in texts)
+    signed_anew = [u.replace("canary-token", "another") for u in urls]
+    odd.answer = lambda handler, number: False
+    again = hr.Loader(signed_anew, **OPTIONS)
+    again.load_state_dict(loader.state_dict())  # the same data set
+
+
+def test_a_long_indexing_shows_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from headrace import index_progress
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    quick = index_progress.IndexProgress()
+    quick(1, 16, 100)
+    quick.end()
+    assert capsys.readouterr().err == ""
+    slow = index_progress.IndexProgress()
+    slow._start = slow._shown = time.monotonic() - 5
+    slow(4, 16, 1000)
+    slow.end()
+    assert "[=====               ] 4 of 16 shards, 1,000 samples, 5 s" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import headrace as hr
 import pytest
@@ -143,3 +144,43 @@ def test_a_folder_that_cannot_be_made_is_named(data: support.Data, tmp_path: pat
         hr.Loader(data.tar, 8, output="numpy", stage=tmp_path / "file" / "x")
     with pytest.raises(hr.UsageError, match="stage is a folder"):
         hr.Loader(data.tar, 8, output="numpy", stage=3)
+
+
+def test_a_share_is_what_the_ranks_of_this_node_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "d").mkdir()
+    for shard in range(32):
+        support.write_tar(
+            tmp_path / f"d/{shard:02d}.tar", [(f"{shard:02d}{n:03d}.bin", bytes([shard]) * 20_000) for n in range(16)]
+        )
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    fields = {"x": hr.bytes("bin")}
+    options = {"batch_size": 4, "seed": 1, "shuffle": "pool", "reassign_every": 3, "output": "numpy"}
+    plain = [hr.Loader(tmp_path / "d", fields=fields, rank=rank, world_size=4, **options) for rank in range(4)]  # type: ignore[arg-type]
+    read = [{x[0] for epoch in range(3) for batch in one.epoch(epoch) for x in batch["x"]} for one in plain]
+    for rank in (0, 2):
+        to = tmp_path / f"to{rank}"
+        loader = hr.Loader(tmp_path / "d", fields=fields, rank=rank, world_size=4, stage=to, stage_share=True, **options)  # type: ignore[arg-type]
+        until = time.monotonic() + 30
+        while loader.stats()["stage"]["bytes_there"] < loader.stats()["stage"]["bytes"] and time.monotonic() < until:
+            time.sleep(0.01)
+        staged = {int(p.name[:2]) for p in to.rglob("*.tar")}
+        assert staged == read[rank] | read[rank + 1]
+        assert len(staged) == 16
+        got = {x[0] for batch in loader.epoch(0) for x in batch["x"]}
+        before = loader.stats()["stage"]["source_reads"]  # of the file that came last, perhaps
+        got |= {x[0] for batch in loader.epoch(1) for x in batch["x"]}
+        assert loader.stats()["stage"]["source_reads"] == before <= 1  # the last epoch begins to read what the next one needs
+        assert got | {x[0] for batch in loader.epoch(2) for x in batch["x"]} == read[rank]
+        loader.close()
+    with pytest.raises(hr.UsageError, match="stage_share"):
+        hr.Loader(tmp_path / "d", 4, stage_share=True)
+
+
+def test_indexes_that_opening_left_go_with_the_copy(data: support.Data, tmp_path: pathlib.Path) -> None:
+    for index in pathlib.Path(data.tar).parent.glob("*.hridx"):
+        index.unlink()
+    hr.stage(data.tar, tmp_path / "to")
+    hr.open(tmp_path / "to")
+    assert list((tmp_path / "to").glob("*.hridx"))
+    hr.remove_stage(tmp_path / "to")
+    assert not (tmp_path / "to").exists()

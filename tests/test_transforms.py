@@ -29,26 +29,25 @@ STORE_STEPS = {"normalize", "cast", "layout"}  # how the last pass writes; test_
 
 HEAD = """# Transforms
 
-Steps of `hr.image(...)`, each one line of `src/transform/transforms.inc`. They take u8 pixels and give u8 pixels; `normalize`,
-`cast` and `layout` say how the last pass writes them. Parameters, defaults and distributions are those of the class of the same
-name in `torchvision.transforms.v2`; the random numbers are headrace's own, named by (seed, epoch, sample, step). Pictures of every
-step: [gallery.md](gallery.md).
+These are the steps that can follow `hr.image(...)`. Parameters, defaults and distributions are those of the class of the same
+name in `torchvision.transforms.v2` (`random_flip`, which may also be called `random_horizontal_flip`, is its `RandomHorizontalFlip`). The random numbers are headrace's own: they follow from (seed, epoch, sample,
+step). [gallery.md](gallery.md) shows a picture of every step.
 
-Where torchvision's functions differ between tensors and Pillow images, ours are those of **v2 on u8 tensors**; resizing is **Pillow's**
-(torchvision's on Pillow images), whose nearest is `nearest-exact` to tensors. Gray pictures have one colour; alpha is left alone by
-changes of colour, and goes along with the others where pixels move, blur or are erased.
+Steps take u8 pixels and give u8 pixels; `normalize`, `cast` and `layout` say how the last pass writes them. Where torchvision's functions differ between tensors and Pillow images, headrace's results are those of **v2 on u8 tensors**. Resizing is **Pillow's**
+(torchvision's on Pillow images), whose nearest is called `nearest-exact` for tensors. Gray pictures have one channel. Steps that change colours leave alpha alone; steps that move, blur or erase pixels
+change it like the others.
 
-The table is made by `python tests/test_transforms.py --write` and checked by the tests, over {pictures} pictures of different sizes
-in colour and gray, with {cases} settings; for steps that draw out of a set (the last rows), over {draws} pictures drawn, each looked
-for among all that torchvision could have made. `F` is `torchvision.transforms.v2.functional`. A step is compared twice, in levels of
-255, and the largest difference of any pixel is in the table:
+The tests make this table (`python tests/test_transforms.py --write`) and check it. They use {pictures} pictures of different sizes
+in colour and gray, with {cases} settings. For steps that choose out of a set (the last rows) they draw {draws} pictures and look for each
+among all that torchvision could have made. `F` is `torchvision.transforms.v2.functional`. Each step is compared twice. The table has the largest difference of any pixel, in levels of
+255:
 
-- *from exact*: with the same formula in doubles (`tests/pixel_reference.py`), which no processor changes. torch and headrace
-  compute in f32, and where a place lies within {tie} of the middle between two pixels, or a level within {tie} of where it is
-  rounded the other way, each processor may decide otherwise. Such a pixel is *undecided*: it must be one of the two (at a corner,
-  four). The column says how many there are. Where torchvision or Pillow only copies bytes or computes in whole numbers (resizing, crops,
+- *from exact*: against the same formula in doubles (`tests/pixel_reference.py`), which gives the same on every processor. torch and headrace
+  compute in f32. Where a position lies within {tie} of the middle between two pixels, or a level within {tie} of a rounding
+  border, processors may differ. Such a pixel is *undecided*: it must have one of the two values (at a corner, of the
+  four). The last column says how many there are. Where torchvision or Pillow only copies bytes or computes in whole numbers (resizing, crops,
   padding, flips, erasing), theirs is the exact result.
-- *from theirs*: with what torchvision or Pillow makes on the machine at hand, at all pixels that are not undecided.
+- *from theirs*: against what torchvision or Pillow makes on this machine, at all pixels that are not undecided.
 
 | step | what | equals | from exact | from theirs | undecided |
 |---|---|---|---|---|---|

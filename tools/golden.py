@@ -63,6 +63,7 @@ TYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16")
 ALL = [
     Golden("arrow", "arrow", "datasets", GOLDEN / "arrow/requirements.txt", sets=("datasets.arrow",)),
     Golden("beton", "beton", "ffcv", drawn=("mixed",)),  # which pictures become JPEGs
+    Golden("hub", "hub", "datasets", GOLDEN / "arrow/requirements.txt"),
     Golden("litdata", "litdata", "litdata-zstd", GOLDEN / "litdata/requirements.txt"),
     Golden("mds", "mds", "mosaic", sets=("scalars", "values", "zstd")),
     Golden(

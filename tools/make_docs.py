@@ -75,7 +75,7 @@ def entry(name: str, thing: object, depth: int) -> list[str]:
 
 def reference() -> str:
     lines = ["# Reference", "", "Made by `./dev docs` from the docstrings.", ""]
-    for name in sorted([*hr.__all__, "bytes", "json", "open"]):
+    for name in sorted([*hr.__all__, "bytes", "json", "map", "open"]):
         thing = getattr(hr, name)
         if inspect.isclass(thing):
             lines += entry(f"hr.{name}", thing, 2)

@@ -32,7 +32,7 @@ def _orders(count: int, batch: int) -> Iterator[list[int]]:
 
 def read_natively() -> None:
     """Raises where headrace has said that it reads through h5py: that is no comparison."""
-    from headrace.dataset import _told
+    from headrace.messages import _told
 
     for text in _told:
         if "through h5py" in text:

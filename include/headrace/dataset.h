@@ -24,6 +24,9 @@ struct Window {
   int64_t from = 0;                 // relative to the position: a target begins behind the window
   int64_t dilation = 1;             // from one step to the next
   std::vector<int64_t> patch = {};  // of the last axes, drawn for each sample
+  // Of some axes: values of their coordinates (within a millionth), or indexes where they have
+  // none: {{"level", {500, 850}}}.  The axis stays, also for one value.
+  std::map<std::string, std::vector<double>> select = {};
 };
 
 struct OpenOptions {

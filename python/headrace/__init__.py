@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from . import fields as _fields
+from . import mapping as _mapping
 from .arrays.looking import to_xarray
 from .arrays.statistics import stats
 from .batch import Batch
@@ -22,6 +23,9 @@ from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .plugins.registry import Extent, register_codec, register_format
+from .processes import Context
+from .sources.opening import from_python, from_torch
 from .staging import remove_stage, stage
 from .storage import Storage, storage
 from .tokenizing.tokenize import tokenize
@@ -35,6 +39,7 @@ __version__ = "0.1.0"
 # Beside open these are no part of __all__: a star import must not hide what Python calls so.
 bytes = _fields.bytes_
 json = _fields.json_
+map = _mapping.map
 
 __all__ = [
     "IMAGENET",
@@ -43,9 +48,11 @@ __all__ = [
     "Batch",
     "Blend",
     "Cache",
+    "Context",
     "DataError",
     "Dataset",
     "Error",
+    "Extent",
     "Field",
     "ImageField",
     "Loader",
@@ -64,6 +71,8 @@ __all__ = [
     "cutmix",
     "doctor",
     "formats",
+    "from_python",
+    "from_torch",
     "image",
     "image_size",
     "join",
@@ -73,6 +82,8 @@ __all__ = [
     "mixup",
     "pack",
     "points",
+    "register_codec",
+    "register_format",
     "remove_stage",
     "scalar",
     "stage",

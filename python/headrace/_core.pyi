@@ -18,6 +18,24 @@ class StoredBytes(bytes):
 
     __reduce__: types.MethodDescriptorType = ...
 
+class WorkerPool:
+    def __init__(self, *, command: Sequence[str], environment: Sequence[str]) -> None: ...
+
+    def prepare(self, *, payload: bytes, processes: int, timeout_ms: int) -> None: ...
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def pids(self) -> list[int]: ...
+
+    def restarts(self) -> int: ...
+
+    def call(self, target: int, header: bytes, buffers: list) -> tuple[bytes, list]:
+        """
+        (header, memory) that the target gives; buffers that lie in shared memory are not copied
+        """
+
 class MapCost:
     def __init__(self) -> None: ...
 
@@ -28,16 +46,16 @@ class MapCost:
     def busy_ns(self) -> int: ...
 
     @property
+    def in_processes(self) -> bool: ...
+
+    @property
     def gil_ns(self) -> int: ...
 
 class MapFunction:
-    def __init__(self, *, function: Callable, result: str, dtype: str, numpy: str, shape: Sequence[int | None]) -> None:
+    def __init__(self, *, function: object | None, name: str, inputs: Sequence[tuple[str, bool]], results: Sequence[tuple[str, str, Sequence[int | None]]], pool: object | None, target: int, address: int, takes: tuple[str, int]) -> None:
         """
-        result: "array", "text" or "bytes"; dtype and numpy: our name and NumPy's; shape: None where it varies
+        inputs: (what, many); results: ("array", "text", "bytes" or "object", type, shape: None where it varies); address: of a compiled function that takes (type, axes), or 0
         """
-
-    @property
-    def result(self) -> str: ...
 
     @property
     def cost(self) -> MapCost: ...
@@ -54,9 +72,9 @@ def field_options(arg: str, /) -> list[tuple[str, str, bool | int | float | str 
     """The options of a field: "image", "boxes", …"""
 
 class FieldRequest:
-    def __init__(self, *, output: str, field: str, what: str, options: dict[str, object], steps: Sequence[tuple[str, dict[str, object]]], packing: str | None, pad: object | None, many: bool, joint: str, leads: bool, default: object | None, optional: bool, map: MapFunction | None) -> None:
+    def __init__(self, *, output: str, field: str, what: str, options: dict[str, object], steps: Sequence[tuple[str, dict[str, object]]], packing: str | None, pad: object | None, many: bool, joint: str, leads: bool, default: object | None, optional: bool, map: MapFunction | None, role: str = 'only', number: int = 0) -> None:
         """
-        packing: "list", "padded", "ragged"; None: chosen.  default: a number, text, bytes or NumPy array; None: there is none.
+        packing: "list", "padded", "ragged"; None: chosen.  default: a number, text, bytes or NumPy array; None: there is none.  role: the field is the "only" one of its map, or the "input" or "output" of that number.
         """
 
     @property
@@ -75,7 +93,7 @@ class FieldRequest:
     def optional(self) -> bool: ...
 
 class StorageScope:
-    def __init__(self, arg: dict, /) -> None: ...
+    def __init__(self, options: dict, once: bool = False) -> None: ...
 
     def enter(self) -> None: ...
 
@@ -84,6 +102,8 @@ class StorageScope:
 def stores() -> list: ...
 
 def next_notice(timeout_ms: int) -> str | None: ...
+
+def set_other_stores(arg: object, /) -> None: ...
 
 class Column:
     @staticmethod
@@ -164,6 +184,11 @@ class Source:
     def weighted(self, arg0: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], arg1: int, /) -> Source: ...
 
     @property
+    def objects(self) -> list: ...
+
+    def item_costs(self) -> list: ...
+
+    @property
     def is_weighted(self) -> bool: ...
 
     def slice(self, arg0: int, arg1: int, arg2: int, /) -> Source: ...
@@ -190,7 +215,7 @@ class Source:
 
     def files(self) -> list[str]: ...
 
-    def staged(self, folder: str) -> Source: ...
+    def staged(self, folder: str, only: Sequence[str] | None = None) -> Source: ...
 
     def stage_counts(self) -> object: ...
 
@@ -266,6 +291,10 @@ def stat_all(arg: object, /) -> list: ...
 
 def read_range(arg0: object, arg1: int, arg2: int, /) -> bytes: ...
 
+def read_file(url: object) -> bytes: ...
+
+def write_file(url: object, data: bytes) -> None: ...
+
 def list_folder(arg: object, /) -> list: ...
 
 class TestingScheme:
@@ -313,6 +342,16 @@ class Tail(enum.Enum):
 
     KEEP = 2
 
+class DecodeOn(enum.Enum):
+    AUTO = 0
+
+    GPU = 1
+
+    CPU = 2
+
+def add_library_folders(folders: Sequence[str]) -> None:
+    """Where else to look for the libraries of the GPU's maker."""
+
 class MixOptions:
     def __init__(self, *, kinds: Sequence[tuple[str, float, float]], image: str, label: str, classes: int, channels_last: bool) -> None:
         """kinds: ("mixup" or "cutmix", alpha, p)"""
@@ -325,7 +364,7 @@ class PlanOptions:
     def global_batch(self) -> int: ...
 
 class LoaderOptions:
-    def __init__(self, *, plan: PlanOptions, threads: int, memory_budget: int, local_ranks: int, most_replaced: int | None, mix: MixOptions | None, read_runs: bool) -> None:
+    def __init__(self, *, plan: PlanOptions, threads: int, memory_budget: int, local_ranks: int, most_replaced: int | None, mix: MixOptions | None, processes: int, read_runs: bool, device: int | None, decode: DecodeOn, pinned: bool) -> None:
         """
         threads, memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise
         """
@@ -375,7 +414,11 @@ class Loader:
 
     def next(self, arg: dict, /) -> object: ...
 
-    def deliver_as(self, arg0: Sequence[tuple[object, str]], arg1: str, /) -> None: ...
+    def deliver_as(self, outputs: Sequence[tuple[object, str]], framework: str, stream_of: object | None) -> None:
+        """stream_of: gives the handle of the stream that the consumer works in"""
+
+    def share_memory(self) -> None:
+        """Batches lie in memory that processes share from now on."""
 
     def close(self) -> None: ...
 
@@ -435,6 +478,31 @@ class StoreFile:
     @property
     def version(self) -> str: ...
 
+class ItemThread:
+    """The thread that calls an object in Python."""
+
+    def __init__(self, threads: int = 1) -> None: ...
+
+    def run(self, function: Callable) -> None:
+        """
+        Calls a function, which must not raise, on the thread; returns when it is done.
+        """
+
+class ItemEncoder:
+    def __init__(self, arg: dict, /) -> None: ...
+
+    def encode(self, arg: object, /) -> object: ...
+
+def item_source(description: dict, thread: ItemThread) -> Source: ...
+
+def column_source(description: dict) -> Source: ...
+
+def decoded_source(source: Source, codecs: list) -> Source: ...
+
+def end_item_threads() -> None: ...
+
+def share_of(sources: Sequence[tuple[str, Source]], plan: PlanOptions, ranks: Sequence[int], epochs: int) -> list[list[str]]: ...
+
 def stage(urls: Sequence[str], known: Sequence[str], folder: str, streams: int = 0, verify: bool = False, progress: object | None = None) -> dict: ...
 
 def remove_stage(folder: str) -> int: ...
@@ -448,9 +516,9 @@ class TokenWriter:
 
 def open_tokens(urls: Sequence[str], seq_len: int, stored: str = '', index: str = '', progress: object | None = None) -> Source: ...
 
-def verdict(*, batches: int, wait_s: float, step_s: float, decode_items: float, decode_busy_s: float, read_items: float, read_bytes: float, read_latency_median_ms: float, read_latency_p99_ms: float, most_reads_under_way: float, read_ahead_bytes: float, compute_threads: float, functions: Sequence[tuple[str, float]]) -> tuple[str, str, str, dict[str, float]]:
+def verdict(*, batches: int, wait_s: float, step_s: float, decode_items: float, decode_busy_s: float, read_items: float, read_bytes: float, read_latency_median_ms: float, read_latency_p99_ms: float, most_reads_under_way: float, read_ahead_bytes: float, compute_threads: float, functions: Sequence[tuple[str, float, int]]) -> tuple[str, str, str, dict[str, float]]:
     """
-    (cause, finding, advice, numbers); functions: (field, seconds), "" for those of batches
+    (cause, finding, advice, numbers); functions: (field, seconds, processes), "" for those of batches
     """
 
 def start_trace() -> None: ...

@@ -165,13 +165,14 @@ def array(
     step of a window to the next. Windows do not go over a gap in the axis's times unless ``gaps=True``. ``patch``: so much of
     the last axes, from a place that is drawn; ``tiled``: side by side, each a sample. ``periodic``: the axes over whose
     end a patch may go. ``sel``: ``{"level": [500, 850]}``, values of the coordinate, or indexes where there is none;
-    ``{"time": ("1990", "2000")}``, dates, both ends included. Several names: stacked on a new first axis; where some have a
-    level axis and others not, each level is one. ``starts``: the samples, as a table: positions, or rows of a position
+    ``{"time": ("1990", "2000")}``, dates, both ends included; ``slice(first, last, 4)``: every fourth of them. Several names:
+    stacked on a new first axis, as the float that holds all their types; where some have a level axis and others not, each
+    level is one. ``starts``: the samples, as a table: positions, or rows of a position
     and the corner of the patch.
 
     ``along="file"``: each file is one sample (npy, npz, HDF5, NetCDF, Zarr; ``case_0_x.npy`` and ``case_0_y.npy`` are ``x`` and
-    ``y`` of one); ``along="group"``: each group of an HDF5 file. Extents may differ where ``patch`` cuts, and on the
-    first axis. ``foreground`` and ``share``: so many of the patches, at least, hold an element of that label that is not 0,
+    ``y`` of one); ``along="group"``: each group of an HDF5 file. Extents may differ: a batch is
+    then a list, or ``.padded()`` or ``.ragged()``, unless ``patch`` cuts pieces of one shape. ``foreground`` and ``share``: so many of the patches, at least, hold an element of that label that is not 0,
     its classes equally often.
     """
     names = [field] if isinstance(field, str) else field

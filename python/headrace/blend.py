@@ -8,8 +8,9 @@ from numbers import Real
 from typing import Any
 
 from .checks import real, whole
-from .dataset import Dataset, places_of
+from .dataset import Dataset
 from .errors import UsageError
+from .source_paths import places_of
 
 
 class Blend:

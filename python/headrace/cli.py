@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``headrace inspect | index | pack | verify | stats | tokenize | stage | cache | trace | formats | doctor | demo``.
+"""The command line: ``headrace inspect | index | pack | verify | stats | tokenize | stage | cache | trace | check-format | formats | doctor | demo``.
 
 Results on stdout, progress and errors on stderr. Exit codes: 0 fine, 1 something is bad or missing,
 2 it could not be done (one line says why), 130 interrupted.
@@ -23,6 +23,7 @@ import headrace as hr
 from .cli_cache import cache
 from .cli_options import Index, Json, Root, Source
 from .cli_pack import pack, verify
+from .cli_plugins import check_format
 from .cli_stage import stage
 from .cli_stats import stats
 from .cli_tokenize import tokenize
@@ -134,6 +135,7 @@ app.command()(stats)
 app.command()(tokenize)
 app.command()(trace)
 app.command()(stage)
+app.command("check-format")(check_format)
 app.add_typer(cache, name="cache")
 
 

@@ -90,6 +90,8 @@ def pack(
 
     [bold]headrace pack 'raw-*.tar' small --max-side 512 --quality 90 --drop json --rename image=jpg --to tfrecord[/]
 
+    [bold]headrace pack pictures/ s3://bucket/pictures[/]
+
     [bold]headrace pack pictures/ packed --split train=0.9,val=0.1[/]
 
     [bold]headrace pack 'cube-{1979..2020}.nc' cube.zarr --to zarr --window 4 --patch 128[/]
@@ -135,8 +137,10 @@ def _announce(destination: str, estimate: dict[str, Any]) -> None:
         return
     words = (
         f"{terminal.count(estimate['samples'], 'sample')} into {terminal.count(estimate['shards'], 'shard')}, "
-        f"about {terminal.size(estimate['bytes'])}; {terminal.size(estimate['free_bytes'])} are free at {destination}"
+        f"about {terminal.size(estimate['bytes'])}"
     )
+    if "://" not in destination:
+        words += f"; {terminal.size(estimate['free_bytes'])} are free at {destination}"
     if sys.stderr.isatty():
         terminal.console(stderr=True).print(terminal.plain(words), soft_wrap=True)
 

@@ -3,304 +3,28 @@
 
 from __future__ import annotations
 
-import abc
 import functools
-import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote
 
 import numpy as np
 
 from . import _core
-from .caching import Cache, cache_of, core_options, tell
-from .checks import checked_bool, path, whole
-from .errors import Unsupported, UsageError
-from .fields import ArrayField, ColumnsField, Field
-from .messages import tell_once
-from .requests import ask, delivered, masks, tell_of_missing
+from .caching import Cache, cache_of
+from .checks import whole
+from .errors import UsageError
+from .fields import Field
+from .opening import apply_view, class_names, open_data
+from .requests import FROM_ENGINE, ask, delivered, finished, masks, tell_of_missing
+from .source_paths import places_of, reading
 from .storage import Storage, using
+from .stored_names import renamed_fields, stored_names
 from .views import Views
-
-Urls = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
-
-_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".csv.zst", ".tsv.zst", ".jsonl.zst")
 
 #: What people call the number of a sample's class, the usual one first.
 LABELS = ("cls", "label", "labels", "class", "target", "y")
-
-#: Of which fields say what a sample is.
-ARRAY_FORMATS = ("hdf5", "netcdf", "npy", "zarr")
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def places_of(source: Any) -> Any:
-    """``urls_of`` a path; of an xarray Dataset where its variables lie."""
-    from .arrays.xarray import is_xarray, trace
-
-    return trace(source) if is_xarray(source) else urls_of(source)
-
-
-def urls_of(source: Any) -> list[str]:
-    """A path, a glob, braces, or a list or generator of them."""
-    if isinstance(source, (str, os.PathLike)):
-        source = [source]
-    if isinstance(source, Iterator) or (isinstance(source, Iterable) and type(source) in (set, frozenset)):
-        source = sorted(source) if isinstance(source, (set, frozenset)) else list(source)
-    if isinstance(source, Sequence) and source and all(isinstance(s, (str, os.PathLike)) for s in source):
-        urls = [os.fspath(s) for s in source]
-        for url in urls:
-            if not isinstance(url, str) or not url or "\0" in url or not _encodes(url):
-                raise UsageError(f"a source is a path, not {url!r}")
-        return urls
-    if type(source).__module__.startswith("xarray."):
-        raise UsageError(
-            "an xarray Dataset is taken by hr.open and hr.Loader; here hr.open(ds) or the path of its files is wanted"
-        )
-    from .habits import refuse_source
-
-    refuse_source(source)
-    raise UsageError(f"a source is a path, a glob, a list of them, or a data set; got {source!r}")
-
-
-def open_source(
-    urls: list[str], index: Any = None, root: Any = None, in_memory: bool | str = False, cache: Cache | None = None
-) -> _core.Source:
-    from .layouts import recognise, resolved
-
-    made = None
-    if index is None:
-        urls = resolved(urls)
-        made = recognise(urls, None if root is None else os.fspath(root))
-    if root is not None:
-        urls = [_as_list(url) for url in urls]
-    if made is not None:
-        source = with_cache(made, cache)
-    else:
-        source = _core.open_source(urls, path(index, "index"), path(root, "root"), cache=core_options(cache))
-    if in_memory == "decoded":
-        from .decoded import open_decoded
-
-        source = open_decoded(source)
-    elif in_memory:
-        source = _core.hold(source)
-    tell(source)
-    for notice in source.notices:
-        tell_once(notice)
-    return source
-
-
-def with_cache(source: _core.Source, cache: Cache | None) -> _core.Source:
-    """The same data, read through the cache folder."""
-    options = core_options(cache)
-    if options is None:
-        return source
-    source = source.cached(options)
-    tell(source)
-    return source
-
-
-def _as_list(url: str) -> str:
-    """A root is what paths are relative to: the rows name files."""
-    name, _, part = url.rpartition("#") if "#" in url and not os.path.exists(url) else (url, "", "")
-    if not name.lower().endswith(_TABLES) or "table=" in part:
-        return url
-    return f"{name}#{part}&table=no" if part else f"{name}#table=no"
-
-
-def _reading(urls: Any, header: Any, separator: Any, table: Any) -> Any:
-    """Paths with what was said of how their tables are to be read."""
-    if header is None and separator is None and table is None:
-        return urls
-    words = []
-    if header is not None:
-        if isinstance(header, bool):
-            words.append(f"header={'yes' if header else 'no'}")
-        elif isinstance(header, Sequence) and not isinstance(header, str) and header and all(isinstance(n, str) for n in header):
-            words.append("header=" + ",".join(quote(n, safe="") for n in header))
-        else:
-            raise UsageError(f"header is True, False, or the names of the columns, not {header!r}")
-    if separator is not None:
-        if not isinstance(separator, str) or len(separator.encode()) != 1:
-            raise UsageError(f"separator is one character, like ';' or '\\t', not {separator!r}")
-        words.append("separator=" + quote(separator, safe=""))
-    if table is not None:
-        words.append(f"table={'yes' if checked_bool(table, 'table') else 'no'}")
-    if not isinstance(urls, list):
-        raise UsageError("header, separator and table are for CSV, TSV and JSON lines")
-    return [f"{url}#{'&'.join(words)}" for url in urls]
-
-
-def with_names(source: _core.Source, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]:
-    """Fields by the name that the data have: ``"jpg;png"`` is the first that a sample has, ``"image"`` a picture of any extension."""
-    if not isinstance(fields, Mapping):
-        return source, fields
-    known = {f["name"]: f for f in source.fields}
-    given, added = dict(fields), {}
-    for name, field in fields.items():
-        wanted = getattr(field, "field", None)
-        if wanted in known and field.what == "boxes" and known[wanted]["kind"] == "array" and "objects" in known:
-            given[name] = field._with(field="objects")  # what a detection set has in the form that follows the geometry
-        if not isinstance(field, Field) or isinstance(field, ColumnsField) or not wanted or wanted in known:
-            continue
-        names = stored_names(wanted, known, may_lack=field.optional or field.default is not None)
-        if not names:
-            continue
-        stored = names[0] if len(names) == 1 else ";".join(names)
-        if len(names) > 1 and stored not in known:
-            added[stored] = {"name": stored, "of": names, "replaces": False}
-        given[name] = field._with(field=stored)
-    return (source.either(list(added.values())) if added else source), given
-
-
-def _part_name(name: str, field: Mapping[str, Any]) -> str:
-    """What a joined field is called in its part."""
-    return name.removeprefix(f"{field['part']}.") if field["part"] else name
-
-
-def _in_part(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """``images.jpg`` of a join, also where no other part has a jpg; ``images.image``."""
-    for part in {f["part"] for f in known.values() if f["part"]}:
-        if wanted.startswith(f"{part}."):
-            own = {_part_name(n, f): n for n, f in known.items() if f["part"] == part}
-            inner = wanted[len(part) + 1 :]
-            plain = {name: {**known[n], "part": None} for name, n in own.items()}
-            return [own[inner]] if inner in own else [own[n] for n in stored_names(inner, plain)]
-    return []
-
-
-def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]], may_lack: bool = False) -> list[str]:
-    """The fields of the data that a name stands for; none where it is no such name."""
-    of_part = _in_part(wanted, known)
-    if of_part:
-        return of_part
-    if ";" in wanted:
-        names = [n.strip() for n in wanted.split(";")]
-        found = [n for n in dict.fromkeys(names) if n in known]
-        if not found and not may_lack:
-            raise UsageError(f"there is no field {' or '.join(map(repr, names))} in the data; it has {', '.join(known)}")
-        return found
-    if wanted == "image":
-        pictures = {n: f for n, f in known.items() if f["picture"] and not set(".;") & set(_part_name(n, f))}
-        parts = dict.fromkeys(f["part"] for f in pictures.values())
-        if len(parts) > 1:
-            raise UsageError(f"'image': which one? {', '.join(f'{part}.image' for part in parts)} are there")
-        return list(pictures)
-    return []
-
-
-class Parts(abc.ABC):
-    """What a data set that is made of others is opened from, in the place of paths."""
-
-    parts: list[Dataset]
-
-    @abc.abstractmethod
-    def open(self, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]: ...
-
-
-def apply_view(source: _core.Source, view: Any) -> _core.Source:
-    """A slice, a list of numbers, new names of fields, or weights of samples."""
-    if isinstance(view, tuple):
-        return source.slice(*view)
-    if not isinstance(view, Mapping):
-        return source.view(view)
-    return source.either(view["rename"]) if "rename" in view else source.weighted(view["weights"], view["draws"])
-
-
-def open_data(
-    urls: Any,
-    fields: Mapping[str, Field] | None,
-    index: Any = None,
-    root: Any = None,
-    in_memory: bool | str = False,
-    cache: Cache | None = None,
-) -> tuple[_core.Source, Mapping[str, Field] | None]:
-    """The data, and the fields as they are to be asked of it: of files of arrays they say what a sample is."""
-    from .arrays.files import are_arrays
-    from .arrays.open import open_arrays
-    from .arrays.xarray import Traced, XarrayCube
-    from .tokens import open_windows, wants_windows
-
-    if isinstance(urls, Parts):
-        return with_columns(*urls.open(fields))
-    if wants_windows(fields) and fields is not None:
-        source = with_cache(open_windows(urls, fields, index), cache)
-        if root is not None or in_memory == "decoded":
-            raise UsageError("root= and in_memory='decoded' are not for files of tokens")
-        if in_memory:
-            source = _core.hold(source)
-        for notice in source.notices:
-            tell_once(notice)
-        return source, fields
-    if isinstance(urls, Traced):
-        source, fields = open_arrays(XarrayCube(urls), fields)
-    elif not are_arrays(urls, fields):
-        for name, field in fields.items() if isinstance(fields, Mapping) else ():
-            if isinstance(field, ArrayField) and (field.windows or len(field.variables) > 1):
-                said = ", ".join(field.windows) or "several names"
-                raise UsageError(
-                    f"field '{name}': {said} are for files of arrays (HDF5, NetCDF, Zarr, npy; npz with along='file'), which {urls[0]!r} is not"
-                )
-        return with_columns(open_source(urls, index, root, in_memory, cache), fields)
-    else:
-        source, fields = open_arrays(urls, fields, path(index, "index") if index is not None else None)
-    if root is not None:
-        raise Unsupported("root is not there for files of arrays")
-    if in_memory == "decoded":
-        raise UsageError("in_memory='decoded' is for pictures; of arrays say in_memory=True")
-    source = with_cache(source, cache)
-    if in_memory:
-        source = _core.hold(source)
-    for notice in source.notices:
-        tell_once(notice)
-    return with_columns(source, fields)
-
-
-def with_columns(source: _core.Source, fields: Mapping[str, Field] | None) -> tuple[_core.Source, Mapping[str, Field] | None]:
-    """The data with a field more for every ``hr.columns``, and the fields as they are to be asked of it."""
-    source, fields = with_names(source, fields)
-    stacks = {n: f for n, f in fields.items() if isinstance(f, ColumnsField)} if isinstance(fields, Mapping) else {}
-    if not stacks or fields is None:
-        return source, fields
-    known = {name for name, _, _ in source.schema}
-    described, given = [], dict(fields)
-    for name, field in stacks.items():
-        inner = name
-        while inner in known:
-            inner += "'"
-        fill = float("nan") if isinstance(field.missing, str) else float(field.missing)
-        missing = field.missing if isinstance(field.missing, str) else "fill"
-        described.append({"name": inner, "columns": field.columns, "dtype": field.dtype, "missing": missing, "fill": fill})
-        given[name] = field._with(field=inner)
-    return source.stacked(described), given
-
-
-def class_names(source: _core.Source, urls: Any) -> list[str]:
-    from .labels import hugging_face_classes, packed_classes
-
-    return list(source.classes) or packed_classes(urls) or hugging_face_classes(source, urls)
-
-
-def parsed(value: Any) -> Any:
-    """JSON, or a list of such."""
-    return [parsed(v) for v in value] if isinstance(value, list) else json.loads(value)
-
-
-def renamed_fields(fields: Mapping[str, Field] | None, view: Any) -> Mapping[str, Field] | None:
-    """Fields after a view: those that ask for what it renamed, by the new name."""
-    if fields is None or not isinstance(view, Mapping) or "rename" not in view:
-        return fields
-    new = {entry["of"][0]: entry["name"] for entry in view["rename"]}
-    return {name: field._with(field=new.get(field.field, field.field)) for name, field in fields.items()}
 
 
 class Column(Sequence[Any]):
@@ -354,7 +78,7 @@ class Dataset(_Base):
         self._cache = cache
         self._urls, self._given, self._index, self._root, self._views = urls, fields, index, root, views
         self._in_memory, self._storage = in_memory, storage
-        with using(storage, urls, index):
+        with using(storage, urls, index, once=True):
             source, self._fields = open_data(urls, fields, index, root, in_memory, cache)
         self._opened = source
         self._kept: dict[str, _core.Column] = {}  # what was looked into, for all views
@@ -419,13 +143,17 @@ class Dataset(_Base):
 
     def _sample(self, n: int) -> dict[str, Any]:
         out = {}
-        values = self._core.at(n, [how for _, how in self._finishes])
+        values = self._core.at(n, [FROM_ENGINE.get(how, how) for _, how in self._finishes])
         for (name, how), value in zip(self._finishes, values):
+            if how == "hidden":  # goes into a function
+                continue
             if value is not None:
-                out[name] = parsed(value) if how == "json" else value
+                out[name] = finished(value, how) if how in FROM_ENGINE else value
             elif name in self._masks:
                 out[name] = None
         for name, is_there in zip(self._masks, values[len(self._finishes) :]):
+            if (name, "hidden") in self._finishes:
+                continue
             out[f"{name}_valid"] = is_there
         return out
 
@@ -491,7 +219,8 @@ class Dataset(_Base):
     @property
     def classes(self) -> list[str]:
         """Names of the classes that labels count: of class folders, of categories, of Hugging Face's ClassLabel."""
-        return class_names(self._source, self._urls)
+        with using(self._storage):
+            return class_names(self._source, self._urls)
 
     def _view(self, view: Any) -> Dataset:
         other = object.__new__(Dataset)
@@ -601,7 +330,7 @@ def open(
     if not isinstance(in_memory, bool) and in_memory != "decoded":
         raise UsageError(f"in_memory is True, False or 'decoded', not {in_memory!r}")
     return Dataset(
-        _reading(places_of(source), header, separator, table),
+        reading(places_of(source), header, separator, table),
         fields,
         index=index,
         root=root,

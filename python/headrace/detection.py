@@ -82,6 +82,10 @@ def coco(path: str, root: str | None) -> _core.Source | None:
     if not images:
         raise DataError(f"{path}: it names no picture")
     boxes: dict[Any, list[Any]] = {image["id"]: [] for image in images}
+    if len(boxes) < len(images):
+        ids = [image["id"] for image in images]
+        twice = next(i for i in ids if ids.count(i) > 1)
+        raise DataError(f"{path}: two pictures have the id {twice!r}: nobody can tell whose boxes are whose")
     labels: dict[Any, list[int]] = {image["id"]: [] for image in images}
     crowds = 0
     for n, a in enumerate(found["annotations"]):

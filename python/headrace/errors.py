@@ -45,8 +45,8 @@ class Unsupported(Error, NotImplementedError):
     """This build or this format cannot do it."""
 
 
-#: How the engine says that a function of the user's failed; what it raised follows, as ``Type: words``.
-_RAISED = "the function given to map() raised "
+#: How the engine says that code of the user's failed; what it raised follows, as ``Type: words``.
+_RAISED = " raised "
 _MOST_RAISED = 64
 _raised: dict[str, BaseException] = {}
 
@@ -56,6 +56,19 @@ def remember(error: BaseException) -> None:
     text = f"{type(error).__name__}: {error}"
     _raised.pop(text, None)
     _raised[text] = error
+    while len(_raised) > _MOST_RAISED:
+        _raised.pop(next(iter(_raised)))
+
+
+class RemoteTraceback(Exception):
+    """What a function raised in another process, with its traceback there."""
+
+
+def remember_remote(said: str, traceback: str) -> None:
+    """As ``remember``, for what a process says of an exception there."""
+    text = said.partition(_RAISED)[2] or said
+    _raised.pop(text, None)
+    _raised[text] = RemoteTraceback("\n" + traceback)
     while len(_raised) > _MOST_RAISED:
         _raised.pop(next(iter(_raised)))
 

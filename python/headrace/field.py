@@ -6,15 +6,31 @@ from __future__ import annotations
 import copy
 import numbers
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from .dtypes import dtype_name
 from .errors import UsageError
 
 #: Options that go without saying.
-_USUAL = {"mode": "RGB", "strict": True, "views": 1, "format": "xyxy", "key": "bbox", "min_area": 1.0}
+_USUAL = {"mode": "RGB", "strict": True, "variants": 1, "format": "xyxy", "key": "bbox", "min_area": 1.0}
 
 Self = TypeVar("Self", bound="Field")
+
+
+class Called(NamedTuple):
+    """How the functions of a field are called."""
+
+    shape: Any = None  # of what they give; None: learned from the first sample
+    dtype: Any = None
+    processes: int = 0  # 0: on the engine's threads
+    timeout: float | None = None
+
+
+class Group:
+    """Fields that go through one function together: ``hr.map``."""
+
+    def __init__(self, names: tuple[str, ...], function: Callable[..., Any], called: Called) -> None:
+        self.names, self.function, self.called = names, function, called
 
 
 class Field:
@@ -32,7 +48,9 @@ class Field:
         self.many = False  # any number of values a sample
         self.joint = ""  # the group whose draws it shares
         self.leads = False  # the picture that the group follows
-        self.functions: list[Callable[[Any], Any]] = []
+        self.functions: list[Callable[..., Any]] = []
+        self.called = Called()
+        self.group: Group | None = None  # of hr.map
         self.finish: str = what  # how values reach Python: array, text, bytes, json
         self.default: Any = None  # in place of a value that a sample lacks
         self.optional = False  # a sample may lack it; NAME_valid says which have it
@@ -49,7 +67,8 @@ class Field:
         if self.optional:
             given["optional"] = True
         words = ", ".join([*([name] if name else []), *(f"{k}={v!r}" for k, v in given.items())])
-        maps = "".join(f".map({getattr(f, '__name__', repr(f))})" for f in self.functions)
+        where = f", processes={self.called.processes}" if self.called.processes else ""
+        maps = "".join(f".map({getattr(f, '__name__', repr(f))}{where})" for f in self.functions)
         pad = f"value={self.pad_value!r}" if self.packing == "padded" and self.pad_value != 0 else ""
         return f"hr.{self.what}({words}){chain}{maps}" + (f".{self.packing}({pad})" if self.packing else "")
 
@@ -76,15 +95,38 @@ class Field:
         other.steps.append((name, given))
         return other
 
-    def map(self: Self, function: Callable[[Any], Any]) -> Self:
+    def map(
+        self: Self,
+        function: Callable[..., Any],
+        shape: Any = None,
+        dtype: Any = None,
+        *,
+        processes: int = 0,
+        timeout: float | None = 300.0,
+    ) -> Self:
         """Calls ``function(value)`` for every sample: a NumPy array, a number, str or bytes.
 
-        It runs on headrace's compute threads under the GIL, so only one at a time;
-        ``loader.stats()["map"]`` says what that costs. The function is called once, on the
-        first sample, when the Loader is made, to learn the shape and type of its result.
+        A function that has further parameters named ``rng``, ``key``, ``index`` or ``epoch`` (without a default, or with
+        ``None``) gets these: ``rng`` is a ``numpy.random.Generator`` keyed by (seed, epoch, sample, output name). One
+        named ``ctx``, or annotated ``hr.Context``, gets all of them. A function raises ``hr.BadSample`` to say that a
+        sample is bad.
+
+        It returns a number, an array, str or bytes; a dict or a tuple becomes several fields (the names of the dict;
+        ``NAME_0``, ``NAME_1``, …); any other object that can be pickled goes through as a list. The function is called
+        once, on the first sample, when the Loader is made, to learn what it gives, unless ``shape`` and ``dtype`` say it
+        (``None`` in the shape where it varies).
+
+        It runs on headrace's compute threads under the GIL, so only one at a time; ``loader.stats()["map"]`` says what
+        that costs. ``processes=n``: in n processes that all fields of a Loader share; they are spawned once, and write
+        into the batch. A process that dies, or gives nothing for ``timeout`` seconds and is killed, is named with its
+        sample, which is bad data then; another process takes its place. A function compiled by ``numba.njit`` with a
+        signature ``(value, out)`` and a declared ``shape`` and ``dtype`` runs on the threads without the GIL.
         """
         other = self._with()
         other.functions.append(function)
+        if isinstance(processes, bool) or not isinstance(processes, int) or processes < 0:
+            raise UsageError(f"field '{self.field}': processes={processes!r}: a whole number from 0 on is wanted")
+        other.called = Called(shape, dtype, max(processes, self.called.processes), timeout)
         return other
 
     def list(self: Self) -> Self:

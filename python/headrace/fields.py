@@ -21,6 +21,7 @@ from .array_fields import columns as columns
 from .errors import UsageError
 from .field import Field as Field
 from .field import Self
+from .habits import renamed
 
 #: Mean and standard deviation of ImageNet's pixels (values/255), for ``normalize``.
 IMAGENET: tuple[tuple[float, ...], tuple[float, ...]] = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -51,6 +52,7 @@ class ImageField(ImageSteps):
         return self._step("normalize", mean=mean, std=std)
 
 
+@renamed(views="variants")
 def image(
     field: str,
     *,
@@ -58,7 +60,7 @@ def image(
     fast: bool = False,
     strict: bool = True,
     orient: bool = False,
-    views: int = 1,
+    variants: int = 1,
     layout: str | None = None,
     shape: Sequence[int] | None = None,
     many: bool = False,
@@ -79,7 +81,7 @@ def image(
 
     ``orient``: turns the picture as its EXIF says, before all other steps. Off, as in torchvision.
 
-    ``views``: so many differently augmented results of one decoded picture, [views,c,h,w] a sample;
+    ``variants``: so many differently augmented results of one decoded picture, [variants,c,h,w] a sample;
     several image fields of the same stored field share one decode too.
 
     ``layout``: of pictures that are arrays, "HWC" or "CHW", the channels first. ``shape``: of pictures that are
@@ -92,7 +94,7 @@ def image(
     ``normalize``, ``cast`` and ``layout`` follow, and of an array all steps. ``optional``: as for ``hr.scalar``.
     """
     raw = {k: v for k, v in (("layout", layout), ("shape", shape)) if v is not None}
-    out = ImageField("image", field, mode=mode, fast=fast, strict=strict, orient=orient, views=views, **raw)
+    out = ImageField("image", field, mode=mode, fast=fast, strict=strict, orient=orient, variants=variants, **raw)
     return out._as("array", many, default, optional)
 
 

@@ -37,8 +37,8 @@ _NOTHING: dict[str, tuple[Any, ...]] = {
 _ANSWERS = {
     "pin_memory": 'say device="cuda": batches are then copied to the GPU for you',
     "pin_memory_device": 'say device="cuda:0"',
-    "collate_fn": "batches are made by the engine: say .padded(), .ragged() or .list() on a field whose sizes differ, and "
-    "loader.map(function) for a function of whole batches",
+    "collate_fn": "batches are made by the engine: say .padded(), .ragged() or .list() on a field whose sizes differ, "
+    "as_=('image', 'label') for tuples, and as_=function for a function of whole batches",
     "sampler": "say shuffle=True or False; choose samples by a view: ds[numbers], ds.where(…), ds.balance(…); ranks share "
     "an epoch by themselves, without a DistributedSampler",
     "batch_sampler": "say batch_size and shuffle; choose samples by a view: ds[numbers], ds.where(…), ds.balance(…)",
@@ -51,7 +51,7 @@ _ANSWERS = {
     "in_order": "batches always come in the order of the plan: leave it out",
     "transform": "say what to make of each field: fields={'image': hr.image('jpg').resize((224, 224))}; a function of yours "
     "goes into .map(function)",
-    "buffer_size": 'shuffle="pool" mixes within a window of bytes: say window="1GiB"',
+    "buffer_size": 'shuffle="pool" mixes within a window of bytes: say shuffle_window="1GiB"',
 }
 
 #: The same under another name.
@@ -98,26 +98,39 @@ def understood(init: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def renamed(**words: str) -> Callable[[F], F]:
+    """Of a function whose options had other names: ``views=2`` is ``variants=2``."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            for old, new in words.items():
+                if old in options:
+                    _put(options, old, new, options.pop(old))
+            return function(*args, **options)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
 def refuse_source(source: Any) -> None:
     """Raises for what is no path and no data set of headrace's, but can be told what to do with."""
     module = type(source).__module__.partition(".")[0]
     bases = {f"{c.__module__.partition('.')[0]}.{c.__name__}" for c in type(source).__mro__}
     if {"torch.Dataset", "torch.IterableDataset"} & bases:
         raise UsageError(
-            f"{type(source).__name__} is a Dataset of PyTorch's, whose samples only Python can make: give headrace the files "
-            "that it reads (a folder, a list of paths, a CSV), with its transforms as fields; or keep DataLoader for it"
+            f"{type(source).__name__} is a Dataset of PyTorch's: hr.from_torch(dataset) takes it as it is; the files that it reads "
+            "(a folder, a list of paths, a CSV), with its transforms as fields, are read without Python, and faster"
         )
     if "torch.DataLoader" in bases:
         raise UsageError("a DataLoader is no source: give the files that its data set reads, hr.Loader('folder', batch_size=32)")
     if module == "datasets":
         raise UsageError(
-            "a data set of Hugging Face's is read from its files: ds.save_to_disk('folder'), then hr.open('folder'), or give the "
-            "Parquet files of the repository"
+            "a data set of Hugging Face's: hr.from_python(dataset) takes it, and reads its Arrow files where it is made of such"
         )
     if module in ("numpy", "torch", "jax", "pandas", "polars", "pyarrow", "tensorflow"):
-        raise UsageError(
-            f"a source lies in files, and this is a {type(source).__name__} in memory: save it (np.save, to_parquet), and open that"
-        )
+        raise UsageError(f"this is a {type(source).__name__} in memory: hr.from_python takes it as it is")
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
         wrong = next((s for s in source if not isinstance(s, str) and not hasattr(s, "__fspath__")), None)
         if wrong is not None:

@@ -23,7 +23,7 @@ _READ = 64  # samples that a thread reads at a time
 
 def find_look(ds: Dataset, name: str) -> tuple[list[str], str] | None:
     """(stored fields, member): ``json.label`` or ``image.width``; None where it is no such name."""
-    from .dataset import stored_names
+    from .stored_names import stored_names
 
     known = {f["name"]: f for f in ds._source.fields}
     for dot in (i for i, c in enumerate(name) if c == "."):

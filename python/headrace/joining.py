@@ -12,10 +12,11 @@ import numpy as np
 
 from . import _core
 from .checks import one_of
-from .dataset import LABELS, Dataset, Parts
+from .dataset import LABELS, Dataset
 from .dataset import open as open_dataset
 from .errors import UsageError
 from .fields import Field, array, bytes_, scalar, text
+from .opening import Parts
 
 _SHOWN = 3  # keys that an error names on each side
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _core
+from .errors import Error
 
 #: Columns that are asked first where several have names.
 _USUAL = ("label", "labels", "cls", "fine_label")
@@ -42,7 +43,7 @@ def hugging_face_classes(source: _core.Source, urls: Any) -> list[str]:
     """The names of a ClassLabel: the usual column's, or the only one's; [] where there are none."""
     if source.format not in ("arrow", "parquet") or not isinstance(urls, list):
         return []
-    from .layouts import resolved
+    from .hub import resolved
 
     found = _core.expand_urls(resolved(urls))
     named = {
@@ -60,25 +61,21 @@ def _manifest(folder: str) -> str:
 
 def keep_classes(folder: str, classes: Sequence[str]) -> None:
     """Writes the names into the manifest of a pack that is done."""
-    with open(_manifest(folder), encoding="utf-8") as f:
-        text = f.read()
+    text = _core.read_file(_manifest(folder)).decode()
     # Its first line describes the pack, then come the shards, a line each: that shape stays.
     made = text.replace(', "shards": [', f', "classes": {json.dumps(list(classes))}, "shards": [', 1)
-    temporary = _manifest(folder) + ".new"
-    with open(temporary, "w", encoding="utf-8") as f:
-        f.write(made)
-    os.replace(temporary, _manifest(folder))
+    _core.write_file(_manifest(folder), made.encode())
 
 
 def packed_classes(urls: Any) -> list[str]:
     """Those that a pack wrote down: of a folder, or of shards in one."""
-    if not isinstance(urls, list) or not urls or "://" in str(urls[0]):
+    if not isinstance(urls, list) or not urls:
         return []
-    path = str(urls[0]).split("#")[0]
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    path = str(urls[0]).split("#")[0].rstrip("/")
+    is_folder = not os.path.splitext(path)[1] if "://" in path else os.path.isdir(path)
+    folder = path if is_folder else os.path.dirname(path)
     try:
-        with open(_manifest(folder), encoding="utf-8") as f:
-            found = json.load(f).get("classes", [])
-    except (OSError, ValueError, AttributeError):
+        found = json.loads(_core.read_file(_manifest(folder))).get("classes", [])
+    except (Error, ValueError, AttributeError):
         return []
     return [str(name) for name in found] if isinstance(found, list) else []

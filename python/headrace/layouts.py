@@ -11,38 +11,22 @@ from typing import Any
 
 from . import _core
 from .errors import DataError, NotFound, UsageError
+from .hub import split_part
 from .made import Made, is_picture, keys_of
 
 _WILD = "*?[{"
 _METADATA = ("metadata.csv", "metadata.jsonl")
 
 
-def split_part(url: str) -> tuple[str, str]:
-    """``path#part`` as two, unless there is a file of that very name."""
-    path = url.removeprefix("file://")
-    if "#" in path and not os.path.exists(path):
-        path, _, part = path.rpartition("#")
-        return path, part
-    return path, ""
-
-
-def resolved(urls: Sequence[str]) -> list[str]:
-    """URLs with a repository of Hugging Face's hub replaced by its files of the split that is named."""
-    out: list[str] = []
-    for url in urls:
-        if "://" in url and not url.startswith("file://"):
-            out.append(url)
-            continue
-        path, part = split_part(url)
-        out += (os.path.isdir(path) and _hub_files(path, part)) or [url]
-    return out
-
-
 def recognise(urls: Sequence[str], root: str | None) -> _core.Source | None:
     """The data set, where it is one of these layouts; else None, and the formats are asked."""
     from . import detection, tensors
     from .file_columns import open_file_columns
+    from .plugins.formats import open_registered
 
+    registered = open_registered(urls)
+    if registered is not None:
+        return registered
     if any("://" in url and not url.startswith("file://") for url in urls):
         return None  # these layouts are looked for in local folders alone
     if len(urls) == 1:
@@ -138,82 +122,3 @@ def _image_folder(path: str, name: str) -> _core.Source:
         else:
             made.add_values(column, values)
     return made.source(path)
-
-
-# -- Hugging Face's hub ----------------------------------------------------------------------------
-
-
-def _front_matter(path: str) -> dict[str, Any]:
-    """The YAML at the beginning of README.md; {} where there is none, or nothing to read it with."""
-    try:
-        with open(os.path.join(path, "README.md"), encoding="utf-8") as f:
-            text = f.read()
-    except (OSError, UnicodeDecodeError):
-        return {}
-    if not text.startswith("---"):
-        return {}
-    try:
-        import yaml
-
-        found = yaml.safe_load(text[3:].split("\n---", 1)[0])
-    except ImportError:
-        raise UsageError(
-            f"{path}/README.md says which files are which split; reading it needs PyYAML (pip install pyyaml)"
-        ) from None
-    except yaml.YAMLError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _configured(path: str, part: str) -> list[str] | None:
-    """By the README's ``configs``: {config: {split: patterns}}."""
-    configs: dict[str, dict[str, list[str]]] = {}
-    default = ""
-    for config in _front_matter(path).get("configs") or ():
-        name = str(config.get("config_name", "default"))
-        files = config.get("data_files")
-        if files is None:
-            continue
-        if isinstance(files, str) or (isinstance(files, list) and all(isinstance(f, str) for f in files)):
-            files = [{"split": "train", "path": files}]
-        splits = {str(f["split"]): [f["path"]] if isinstance(f["path"], str) else list(f["path"]) for f in files}
-        configs[name] = splits
-        if config.get("default") or name == "default":
-            default = name
-    if not configs:
-        return None
-    config, _, split = part.rpartition("/")
-    if not config and part in configs:
-        config, split = part, ""
-    config = config or default or (next(iter(configs)) if len(configs) == 1 else "")
-    if config not in configs:
-        raise UsageError(
-            f"{path} has the configurations {', '.join(configs)}: say which, as in '{path}#{next(iter(configs))}/train'"
-        )
-    splits = configs[config]
-    if not split and len(splits) == 1:
-        split = next(iter(splits))
-    if split not in splits:
-        words = f"there is no split '{split}'" if split else "say which split"
-        lead = "" if config == default or len(configs) == 1 else f"{config}/"
-        raise UsageError(f"{path} holds the splits {', '.join(splits)}: {words}, as in '{path}#{lead}{next(iter(splits))}'")
-    out = []
-    for pattern in splits[split]:
-        out += [str(p) for p in _core.expand_urls([os.path.join(path, pattern)])]
-    return out
-
-
-def _hub_files(path: str, part: str) -> list[str] | None:
-    """The files of a cloned repository, as Hugging Face's ``datasets`` finds them; None where it is none."""
-    readme = os.path.isfile(os.path.join(path, "README.md"))
-    if readme:
-        found = _configured(path, part)
-        if found is not None:
-            return found
-    data = os.path.join(path, "data")
-    if not readme or not os.path.isdir(data) or (part and os.path.isdir(os.path.join(path, part))):
-        return None
-    others = [n for n in os.listdir(path) if not n.startswith(".") and n not in ("README.md", "data", "dataset_infos.json")]
-    if any(os.path.isdir(os.path.join(path, n)) for n in others):
-        return None
-    return [f"{data}#{part}" if part else data]

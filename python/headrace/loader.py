@@ -3,111 +3,39 @@
 
 from __future__ import annotations
 
-import atexit
 import copy
 import json
 import logging
-import operator
 import os
 import time
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from . import _core, checks, habits, ranks
-from .batch import Batch, register_pytree
+from .batch import Batch, register_pytree, shape_of
 from .blend import Blend
 from .caching import Cache, cache_of
 from .caching import tell as tell_of_cache
-from .dataset import Dataset, parsed
+from .dataset import Dataset
+from .device import Decode, add_folders, target_of
+from .epoch import Epoch
 from .errors import UsageError
 from .fields import Field
-from .messages import tell_once, warn
+from .loader_options import TAILS, global_batch, most_bad, shuffle_of, state_text, window_bytes
+from .messages import tell_once
 from .mix import Mix, mix_options
 from .parts import costs_of, parts_of
-from .requests import delivered
-from .staging import staged
+from .processes import Processes
+from .processes.batches import BatchCalls
+from .processes.pool import TIMEOUT
+from .requests import FROM_ENGINE, delivered, finished, masks
+from .running import Running
+from .staging import share_of, staged
 from .staging import tell as tell_of_stage
 from .storage import Storage, using
 from .verdict import Verdict, verdict
 
 _FOREVER = 1 << 62
-
-
-class _Running:
-    """What the views of one Loader share: the engine, and how its batches were consumed."""
-
-    def __init__(self, core: _core.Loader, costs: dict[str, list[_core.MapCost]]) -> None:
-        self.core: _core.Loader | None = core
-        self.costs = costs  # of the fields' map functions
-        self.batches = 0
-        self.wait_s = 0.0  # in next()
-        self.step_s = 0.0  # in the caller's loop
-        self.map_s = 0.0  # in loader.map's functions
-        self.reported = (0, 0, False)  # replaced before this epoch, delivered in it, whether it was said already
-        _all_running.add(self)
-
-    def close(self) -> None:
-        core, self.core = self.core, None
-        if core is not None:
-            core.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-
-_all_running: weakref.WeakSet[_Running] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    # Threads that call Python functions must be done before the interpreter goes.
-    for running in list(_all_running):
-        running.close()
-
-
-def _plain(value: Any) -> Any:
-    """What json.dumps does not know, as a number, a list or a dict: states come back through all kinds of libraries."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return operator.index(value)
-
-
-def _state_text(state: Any) -> str:
-    if not isinstance(state, Mapping) or "headrace" not in state:
-        raise UsageError("this is not a state of headrace: it has no 'headrace' entry")
-    try:
-        return json.dumps(dict(state), default=_plain)
-    except (TypeError, ValueError) as e:
-        raise UsageError(f"the state holds what headrace does not write: {e}") from None
-
-
-def _shuffle(value: Any) -> _core.Shuffle:
-    if value is True:
-        return _core.Shuffle.AUTO
-    if value is False or value is None:
-        return _core.Shuffle.NONE
-    if value == "global":
-        return _core.Shuffle.GLOBAL
-    if value == "pool":
-        return _core.Shuffle.POOL
-    raise UsageError(f'shuffle is True, False, "global" or "pool", not {value!r}')
-
-
-_TAILS = {"drop": _core.Tail.DROP, "pad": _core.Tail.PAD, "keep": _core.Tail.KEEP}
-
-
-def _most_replaced(value: Any) -> int | None:
-    """Bad samples that may be replaced in an epoch; None: they raise."""
-    if value == "raise":
-        return None
-    if value == "replace":
-        return 1000
-    if isinstance(value, str):
-        raise UsageError(f'bad_samples is "raise", "replace" (at most 1000 an epoch) or the most to replace, not {value!r}')
-    return checks.whole(value, "bad_samples")
 
 
 class Loader:
@@ -124,11 +52,23 @@ class Loader:
     cache: a folder on a near disk that keeps what was read: ``"/nvme/hr"``, or ``hr.cache(path, bytes="200GB")``.
     stage: a folder on a near disk or in /dev/shm: all files are copied there in the background, once for the machine, and
         read from there as they come; the last job that uses the copy removes it.
-    output: "torch", "numpy" or "jax", without a copy.
+    stage_share: copies only the files that the ranks of this node read in the first ``reassign_every`` epochs.
+    device: "cpu", "cuda" (PyTorch's current device), "cuda:1": batches are delivered there, copied beside the training step.
+    decode: with "cuda", who decodes JPEG: "cpu"; "gpu": the GPU's own engines; "auto": they and, where they are busy, the CPU.
+        Pixels are the same.
+    pinned: batches on the CPU lie in memory that a GPU copies from by itself.
+    output: "torch", "numpy" or "jax" without a copy; "cupy" with device="cuda".
     bad_samples: "raise", "replace", or how many may be replaced in an epoch.
     mix: ``hr.mixup(...)``, ``hr.cutmix(...)``, or a list of which one is drawn for each batch.
-    window, reassign_every: how far "pool" mixes, in bytes; epochs that share one order of blocks.
+    shuffle_window: how far "pool" mixes, in bytes (``window`` is the same). reassign_every: epochs that share one order of blocks.
+    as_: what a batch is delivered as: ``("image", "label")``, tuples of these fields with ``.indices``, ``.valid`` and
+        ``.state``; or a function of the dict, called last, whose result is delivered.
     """
+
+    def __new__(cls, source: Any = None, *args: Any, **options: Any) -> Any:
+        from .sources.streams import Stream, StreamLoader
+
+        return StreamLoader(source, *args, **options) if isinstance(source, Stream) else super().__new__(cls)
 
     @habits.understood
     def __init__(
@@ -148,55 +88,67 @@ class Loader:
         storage: Storage | None = None,
         cache: str | os.PathLike[str] | Cache | None = None,
         stage: str | os.PathLike[str] | None = None,
+        stage_share: bool = False,
         threads: int | Literal["auto"] = "auto",
         memory_budget: int | str | None = None,
-        device: str = "cpu",
-        output: Literal["torch", "numpy", "jax"] = "torch",
+        device: Any = "cpu",
+        decode: Decode = "cpu",
+        pinned: bool = False,
+        output: Literal["torch", "numpy", "jax", "cupy"] = "torch",
         bad_samples: Literal["raise", "replace"] | int = "raise",
         mix: Mix | Sequence[Mix] | None = None,
+        shuffle_window: int | str | None = None,
         window: int | str | None = None,
         reassign_every: int = 1,
+        as_: Sequence[str] | Callable[[Batch], Any] | None = None,
         _read_runs: bool = False,
     ) -> None:
-        checks.one_of(output, "output", ("torch", "numpy", "jax"))
-        if output == "torch":
-            self._need_torch(device)
-        elif device != "cpu":
-            raise UsageError(f'device={device!r} goes with output="torch"')
-        mode = _shuffle(shuffle)
+        checks.one_of(output, "output", ("torch", "numpy", "jax", "cupy"))
+        target = target_of(device, decode, output)
+        if pinned:
+            add_folders()
+        mode = shuffle_of(shuffle)
         if tail is None:
             tail = "keep" if mode == _core.Shuffle.NONE else "drop"
-        checks.one_of(tail, "tail", tuple(_TAILS))
+        checks.one_of(tail, "tail", tuple(TAILS))
         self.ranks = ranks.find(rank, world_size)
         if self.ranks.world > 1 and self.ranks.rank == 0 and self.ranks.source != "the arguments":
             tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", logging.INFO)
-        most_replaced = _most_replaced(bad_samples)
+        most_replaced = most_bad(bad_samples)
         self._replaces = most_replaced is not None
         if isinstance(source, (Blend, Dataset)) and (index is not None or root is not None):
             raise UsageError("index and root belong to hr.open(url, index=..., root=...) when a data set or a blend is given")
         if isinstance(source, (Blend, Dataset)) and cache is not None:
             raise UsageError("cache belongs to hr.open(url, cache=...) when a data set or a blend is given")
-        with using(storage, source, index):
-            parts = parts_of(source, fields, index, root, cache_of(cache))
-        if stage is not None:
-            parts = [part._replace(source=staged(part.source, stage)) for part in parts]
-        self._staged = [part.source for part in parts if part.source.stage_counts() is not None]
+        pool = Processes()
+        with using(storage, source, index, once=True):
+            parts = parts_of(source, fields, index, root, cache_of(cache), pool)
         self._names = [part.name for part in parts]
+        self._sources = [part.source for part in parts]
         self._cached = [part.source for part in parts if part.source.cache_counts() is not None]
         finish = delivered(parts[0].asked, parts[0].source)
-        self._json = [name for name, how in finish if how == "json"]
+        self._finish = [(name, how) for name, how in finish if how in FROM_ENGINE]
         plan = _core.PlanOptions(
             seed=checks.whole(seed, "seed", 0, (1 << 64) - 1),
             shuffle=mode,
-            window=checks.byte_count(window, "window") or None,
+            window=window_bytes(shuffle_window, window),
             reassign_every=checks.whole(reassign_every, "reassign_every", 1),
-            global_batch=self._global_batch(batch_size, global_batch_size),
+            global_batch=global_batch(batch_size, global_batch_size, self.ranks.world),
             rank=self.ranks.rank,
             world=self.ranks.world,
-            tail=_TAILS[tail],
+            tail=TAILS[tail],
             weights=source.weights() if isinstance(source, Blend) else [],
             epoch_draws=source.epoch_samples if isinstance(source, Blend) else 0,
         )
+        if stage is not None:
+            share = share_of(parts, plan, self.ranks, checks.whole(reassign_every, "reassign_every", 1)) if stage_share else None
+            parts = [
+                part._replace(source=staged(part.source, stage, None if share is None else share[n]))
+                for n, part in enumerate(parts)
+            ]
+        elif stage_share:
+            raise UsageError("stage_share=True is of stage=...: the folder that the share is copied to")
+        self._staged = [part.source for part in parts if part.source.stage_counts() is not None]
         options = _core.LoaderOptions(
             plan=plan,
             threads=0 if threads == "auto" else checks.whole(threads, 'threads ("auto" or a number)', 1, 4096),
@@ -205,49 +157,38 @@ class Loader:
             local_ranks=self.ranks.local if _core.affinity_cpus() == _core.machine_cpus() else 1,
             most_replaced=most_replaced,
             mix=None if mix is None else mix_options(mix, parts[0].fields),
+            processes=pool.n,
             read_runs=_read_runs,
+            device=target.device,
+            decode=target.decode,
+            pinned=bool(pinned),
         )
         core = _core.Loader.make([(part.name, part.source, [a.request for a in part.asked]) for part in parts], options)
-        self._running = _Running(core, costs_of(parts))
-        core.deliver_as([(name, "text" if how == "json" else how) for name, how in finish], output)
+        pool.prepare()
+        self._running = Running(core, costs_of(parts), pool)
+        if pool.n > 0:
+            core.share_memory()
+            pool.start()
+        core.deliver_as([(name, FROM_ENGINE.get(how, how)) for name, how in finish], output, target.stream_of)
         for note in core.notes():
             tell_once(note)
-        self._output, self._device = output, device
+        self._output, self._copy_to = output, target.copy_to
         self._batch_maps: tuple[Callable[[Batch], Any], ...] = ()
+        names = [name for name, how in finish if how != "hidden"]
+        self._as = shape_of(as_, [*names, *(f"{name}_valid" for name in masks(parts[0].asked))])
+        self._batch_calls: tuple[BatchCalls, ...] = ()
+        self._on_device = target.device is not None  # when the engine delivers them
         settings: dict[str, Any] = {"global_batch_size": plan.global_batch, "tail": tail}
         if batch_size is not None:
             settings = {"batch_size": plan.global_batch // self.ranks.world, "tail": tail}
         ranks.compare_plans(core.fingerprint(), core.plan_id(), self.ranks, settings)
         register_pytree(output)
-        self._said = f"{', '.join(f'{k}={v!r}' for k, v in settings.items())}, shuffle={shuffle!r}, seed={seed!r}, fields {', '.join(name for name, _ in finish)}"
+        self._said = f"{', '.join(f'{k}={v!r}' for k, v in settings.items())}, shuffle={shuffle!r}, seed={seed!r}, fields {', '.join(name for name, how in finish if how != 'hidden')}"
 
     def __repr__(self) -> str:
         core = self._running.core
         steps = "closed" if core is None else f"{core.steps_in_epoch:,} batches an epoch"
         return f"<headrace Loader: {steps}, rank {self.ranks.rank} of {self.ranks.world}, {self._said}>"
-
-    @staticmethod
-    def _need_torch(device: str) -> None:
-        try:
-            import torch  # here, not at the first batch
-        except ImportError:
-            raise UsageError('output="torch" needs PyTorch, which is not installed; say output="numpy" or "jax"') from None
-        try:
-            kind = torch.device(device).type
-        except (RuntimeError, TypeError) as e:
-            raise UsageError(f"device={device!r}: {e}") from None
-        if kind == "cuda" and not torch.cuda.is_available():
-            raise UsageError(f"device={device!r}: PyTorch finds no CUDA device here")
-
-    def _global_batch(self, batch: int | None, total: int | None) -> int:
-        if (batch is None) == (total is None):
-            raise UsageError("give batch_size (this rank's) or global_batch_size, one of the two")
-        if batch is not None:
-            return checks.whole(batch, "batch_size", 1, 1 << 31) * self.ranks.world
-        size = checks.whole(total, "global_batch_size", 1, 1 << 31)
-        if size % self.ranks.world != 0:
-            raise UsageError(f"global_batch_size={size} does not divide by {self.ranks.world} ranks")
-        return size
 
     @property
     def _inner(self) -> _core.Loader:
@@ -291,20 +232,34 @@ class Loader:
 
     def _epoch(self, n: int, until: int | None) -> Epoch:
         core = self._inner
+        self._running.stop_calls()
         ranks.check_still(self.ranks)
         self._tell()
         return Epoch(self, *core.begin(checks.whole(n, "an epoch", 0, _FOREVER - 1), until))
 
-    def _take(self) -> Batch | None:
-        core = self._inner
+    def _next(self) -> tuple[Batch, Any] | None:
         batch = Batch()
-        raw: Any = core.next(batch)
+        raw: Any = self._inner.next(batch)
         if raw is None:
             return None
+        for name, how in self._finish:
+            batch[name] = finished(batch[name], how)
+        return batch, raw
+
+    def _through(self, calls: tuple[BatchCalls, ...]) -> tuple[Any, Any] | None:
+        """The next batch, through functions in processes."""
+        return self._next() if not calls else calls[-1].next(lambda: self._through(calls[:-1]))
+
+    def _take(self) -> Any:
+        core = self._inner
+        taken = self._through(self._batch_calls)
+        if taken is None:
+            return None
+        batch, raw = taken
+        if self._batch_calls:
+            batch = Batch(batch)
         batch._raw = raw
-        for name in self._json:
-            batch[name] = parsed(batch[name])
-        if self._device != "cpu":
+        if self._copy_to is not None:
             self._to_device(batch)
         if self._batch_maps:
             start = time.perf_counter()
@@ -319,47 +274,58 @@ class Loader:
                     mapped._raw = raw
                     batch = mapped
             self._running.map_s += time.perf_counter() - start
+        delivered = batch if self._as is None else self._shaped(batch)
         core.received(raw)
         if self._replaces:
-            self._report_replaced(raw.epoch, raw.size, raw.is_last)
-        return batch
+            self._running.report_replaced(core, raw.epoch, raw.size, raw.is_last)
+        return delivered
 
-    def _report_replaced(self, epoch: int, size: int, last: bool) -> None:
-        """Says how many samples were replaced when an epoch ends, and at once where they are more than 1 %."""
-        replaced, delivered, told = self._running.reported
-        delivered += size
-        count = self._inner.replaced() - replaced
-        share = count / delivered
-        if count and share > 0.01 and not told and delivered >= 100:
-            told = True
-            warn(f"{count} of the first {delivered:,} samples were bad and replaced ({share:.0%}): see loader.quarantine")
-        if last:
-            if count:
-                warn(
-                    f"{count} of {delivered:,} samples of epoch {epoch} were bad and replaced ({share:.1%}): see loader.quarantine"
-                )
-            replaced, delivered, told = replaced + count, 0, False
-        self._running.reported = (replaced, delivered, told)
+    def _shaped(self, batch: Batch) -> Any:
+        """As ``as_`` says. Names that loader.map() took away are an error here."""
+        assert self._as is not None
+        try:
+            return self._as(batch)
+        except KeyError as e:
+            if self._batch_maps and e.args and e.args[0] not in batch:
+                raise UsageError(f"as_: a function of loader.map() left no {e.args[0]!r} in the batch") from e
+            raise
 
     def _to_device(self, batch: Batch) -> None:
         import torch
 
         def move(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
-                return value.to(self._device, non_blocking=True)
+                return value.to(self._copy_to, non_blocking=True)
             return type(value)(move(v) for v in value) if isinstance(value, (tuple, list)) else value
 
         for name, value in batch.items():
             batch[name] = move(value)
 
-    def map(self, function: Callable[[Batch], Any]) -> Loader:
+    def map(self, function: Callable[[Batch], Any], *, processes: int = 0, timeout: float | None = TIMEOUT) -> Loader:
         """This Loader with ``function(batch)`` called on every batch, in the consumer's thread; what it returns
         (None: the batch as changed in place) is delivered.
 
+        ``processes=n``: in n processes, n batches at a time, before any copy to a device. The function gets a dict of NumPy
+        arrays in shared memory: what it changes in place is not copied, what it makes anew once. A process that dies or
+        gives nothing for ``timeout`` seconds is a ``DataError``.
+
         Both share one engine, one position and one ``close()``: use the one that is returned.
         """
-        self._inner  # noqa: B018  # closed
+        core = self._inner
         out = copy.copy(self)
+        if processes:
+            if self._on_device:
+                raise UsageError(
+                    'loader.map(fn, processes=n) gets batches in memory, and device="cuda" puts them on the GPU: use .map() of the fields'
+                )
+            if self._batch_maps:
+                raise UsageError("loader.map: functions in processes come before those that run in the consumer's thread")
+            calls = BatchCalls(function, processes, timeout, self._output)
+            core.share_memory()
+            calls.start()
+            self._running.calls.append(calls)
+            out._batch_calls = (*self._batch_calls, calls)
+            return out
         out._batch_maps = (*self._batch_maps, function)
         return out
 
@@ -372,7 +338,8 @@ class Loader:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state, on any number of ranks. Its order wins over the arguments."""
         core = self._inner
-        core.load(_state_text(state))
+        self._running.stop_calls()
+        core.load(state_text(state))
         for line in core.differences():
             tell_once(f"going on from a state: {line}; the state's holds")
 
@@ -398,22 +365,17 @@ class Loader:
 
         ``"reads"``: latency (median and p99, from request to completion), how many are under way now and were at
         most, and how many bytes ahead are worth reading. ``"damaged"``: pictures that were damaged and taken all the
-        same, because of ``strict=False``. ``"cache"``: hits, misses and bytes of ``cache=``; ``"stage"``: how much
-        of the copy of ``stage=`` is there.
+        same, because of ``strict=False``. ``"python"``: samples that objects of
+        ``hr.from_python`` gave, and seconds in them. ``"cache"``: hits, misses and bytes of ``cache=``; ``"stage"``: how much
+        of the copy of ``stage=`` is there. ``"map"``: of each function calls, seconds busy, seconds waiting for the GIL or
+        for a process.
         """
         core, run = self._inner, self._running
         out: dict[str, Any] = core.stats()
-        out["consumer"] = {"batches": run.batches, "wait_s": run.wait_s, "step_s": run.step_s}
-        out["map"] = {
-            name: {
-                "calls": sum(c.calls for c in costs),
-                "busy_s": sum(c.busy_ns for c in costs) * 1e-9,
-                "wait_gil_s": sum(c.gil_ns for c in costs) * 1e-9,
-            }
-            for name, costs in run.costs.items()
-        }
-        if self._batch_maps:
-            out["map"]["(batch)"] = {"calls": run.batches, "busy_s": run.map_s, "wait_gil_s": 0.0}
+        out.update(run.counts(bool(self._batch_maps)))
+        objects = [cost for source in self._sources for cost in source.item_costs()]
+        if objects:
+            out["python"] = {name: {"samples": samples, "busy_s": busy} for name, samples, busy in objects}
         out["bad_samples"] = core.quarantine()
         if self._staged:
             staged_counts: Any = [s.stage_counts() for s in self._staged]
@@ -458,42 +420,3 @@ class Loader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Epoch(Iterator[Batch]):
-    """The batches of one epoch, so many as ``len`` says; ended by the start of another."""
-
-    def __init__(self, loader: Loader, generation: int, steps: int) -> None:
-        self._loader, self._generation, self._left = loader, generation, steps
-        self._returned_at: float | None = None
-
-    def __len__(self) -> int:
-        return self._left
-
-    def __iter__(self) -> Epoch:
-        return self
-
-    def __next__(self) -> Batch:
-        if self._left == 0:
-            raise StopIteration
-        loader, run = self._loader, self._loader._running
-        if not loader._inner.is_current(self._generation):
-            raise UsageError("this epoch was ended: another one was started, or a state was loaded")
-        start = time.perf_counter()
-        try:
-            batch = loader._take()
-        except BaseException:
-            self._left = 0
-            raise
-        if batch is None:
-            self._left = 0
-            loader._inner  # noqa: B018  # another thread may have closed it
-            raise StopIteration
-        self._left -= 1
-        now = time.perf_counter()
-        run.batches += 1
-        run.wait_s += now - start
-        if self._returned_at is not None:
-            run.step_s += start - self._returned_at
-        self._returned_at = now
-        return batch

@@ -83,19 +83,19 @@ class Made:
     def source(self, root: str, name: str = "") -> _core.Source:
         """The data set; paths are relative to ``root``. Without files, which the index then holds all of, it is the file
         that they were read from."""
-        return _core.make_source(
-            {
-                "format": self.format,
-                "name": name,
-                "root": os.path.abspath(root or "."),
-                "files": self.files,
-                "fields": self.fields,
-                "samples": len(self.keys),
-                "keys": self.keys,
-                "classes": self.classes,
-                "notices": self.notices,
-            }
-        )
+        return _core.make_source({**self.description(os.path.abspath(root or ".")), "name": name})
+
+    def description(self, root: str) -> dict[str, Any]:
+        return {
+            "format": self.format,
+            "root": root,
+            "files": self.files,
+            "fields": self.fields,
+            "samples": len(self.keys),
+            "keys": self.keys,
+            "classes": self.classes,
+            "notices": self.notices,
+        }
 
 
 def keys_of(paths: Sequence[str]) -> list[str]:

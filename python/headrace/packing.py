@@ -6,14 +6,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .checks import byte_count, path, real, whole
-from .dataset import Dataset, class_names, open_data, urls_of
+from .dataset import Dataset
 from .errors import UsageError
 from .labels import keep_classes
+from .opening import class_names, open_data
+from .source_paths import urls_of
 
 if TYPE_CHECKING:
     from .writing.arrays import ArrayPacking
@@ -162,6 +163,17 @@ def one_picture(source: _core.Source, options: Mapping[str, Any]) -> _core.Sourc
     return source.either([{"name": "image", "of": pictures, "replaces": True}])
 
 
+def _refuse_objects(source: Any, options: Mapping[str, Any]) -> None:
+    """Python objects are of this process alone: no file holds them."""
+    handle = source._source if isinstance(source, Dataset) else source
+    found = [n for n in handle.objects if n not in options["drop"]] if isinstance(handle, _core.Source) else []
+    for name in found:
+        if not options["fields"] or name in options["fields"]:
+            raise UsageError(
+                f"pack: field '{name}' holds Python objects, which files cannot: make arrays, texts or numbers of them, or drop=['{name}']"
+            )
+
+
 def prepare(
     source: Any,
     destination: Any,
@@ -213,6 +225,7 @@ def prepare(
         "recode": _texts(recode, "recode"),
         "memory": byte_count(memory, "memory"),
     }
+    _refuse_objects(source, options)
     if to in ("hdf5", "zarr", "npy"):
         if split is not None:
             raise UsageError("split: HDF5, Zarr and npy hold one data set; pack a view each: hr.pack(ds.split(…)['train'], …)")
@@ -227,7 +240,7 @@ def prepare(
         return Packing([Job("", one_picture(handle, options), folder, options, classes)])
     dataset, views = _parts(source, root, split, options["seed"], folder)
     jobs = [
-        Job(name, one_picture(view._source, options), str(Path(folder, name)), options, dataset.classes)
+        Job(name, one_picture(view._source, options), f"{folder.rstrip('/')}/{name}", options, dataset.classes)
         for name, view in views.items()
     ]
     return Packing(jobs, len(dataset) - sum(len(view) for view in views.values()))

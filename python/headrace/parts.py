@@ -9,10 +9,14 @@ from typing import Any, NamedTuple
 from . import _core
 from .blend import Blend
 from .caching import Cache
-from .dataset import ARRAY_FORMATS, Dataset, open_data, places_of, with_columns
+from .dataset import Dataset
 from .errors import UsageError
 from .fields import Field
+from .opening import ARRAY_FORMATS, open_data
+from .processes import Processes
 from .requests import Asked, ask
+from .source_paths import places_of
+from .stored_names import with_columns
 
 Fields = Mapping[str, Field]
 
@@ -26,15 +30,17 @@ class Part(NamedTuple):
     asked: list[Asked]
 
 
-def parts_of(source: Any, fields: Fields | None, index: Any, root: Any, cache: Cache | None = None) -> list[Part]:
-    """The sources. In a blend data sets that were opened with fields keep them."""
+def parts_of(
+    source: Any, fields: Fields | None, index: Any, root: Any, cache: Cache | None = None, pool: Processes | None = None
+) -> list[Part]:
+    """The sources; functions that want processes are added to ``pool``. In a blend data sets that were opened with fields keep them."""
     if not isinstance(source, Blend):
-        return [_part("", *_opened(source, fields, index, root, cache))]
+        return [_part("", *_opened(source, fields, index, root, cache), pool)]
     out = []
     for name, data in source.parts():
         own = data._fields is not None if isinstance(data, Dataset) else False
         try:
-            out.append(_part(name, *_opened(data, None if own else fields, None, None)))
+            out.append(_part(name, *_opened(data, None if own else fields, None, None), pool))
         except UsageError as e:
             raise UsageError(f"source '{name}': {e}") from e
     for part in out[1:]:
@@ -52,8 +58,8 @@ def costs_of(parts: Sequence[Part]) -> dict[str, list[_core.MapCost]]:
     return out
 
 
-def _part(name: str, source: _core.Source, fields: Fields | None) -> Part:
-    return Part(name, source, fields, ask(fields, source))
+def _part(name: str, source: _core.Source, fields: Fields | None, pool: Processes | None) -> Part:
+    return Part(name, source, fields, ask(fields, source, pool))
 
 
 def _check_alike(a: Part, b: Part) -> None:

@@ -10,10 +10,13 @@ import numpy as np
 
 from . import _core
 from .checks import whole
-from .dataset import Dataset, open_data, places_of, with_columns
+from .dataset import Dataset
 from .errors import Unsupported, UsageError
 from .fields import Field, ImageField, Stats, image
+from .opening import open_data
 from .requests import ask
+from .source_paths import places_of
+from .stored_names import with_columns
 
 _PICTURES = ("jpeg", "png", "webp")
 #: Steps that come after the pixels are made: statistics are what they are for.
@@ -64,8 +67,8 @@ def _pixels(name: str, field: Any) -> Field:
         raise UsageError(
             f"'{name}': statistics are of pictures as headrace decodes them, hr.image(…) without map(), not {field!r}"
         )
-    if field.options.get("views", 1) != 1:
-        raise UsageError(f"'{name}': statistics are of one picture a sample; leave views out")
+    if field.options.get("variants", 1) != 1:
+        raise UsageError(f"'{name}': statistics are of one picture a sample; leave variants out")
     plain = field._with(steps=[s for s in field.steps if s[0] not in _AFTER], packing=None, joint="", leads=False)
     return plain.layout("NHWC")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import numbers
+import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +13,9 @@ import numpy as np
 
 from . import _core
 from .errors import UsageError
-from .fields import Field
+from .field import Field, Group
 from .messages import tell_once
+from .processes import Processes
 
 _NUMBERS = ("image", "scalar", "array", "tokens")
 
@@ -22,8 +24,9 @@ class Asked(NamedTuple):
     """One output: what is asked of the engine, and how it reaches Python."""
 
     request: _core.FieldRequest
-    how: str  # "array", "text", "bytes" or "json"
+    how: str  # "array", "text", "bytes", "json", "object"; "hidden": not delivered
     cost: _core.MapCost | None  # of its function
+    wants_key: bool = False  # its function asks for the key
 
 
 def default_value(name: str, field: Field) -> Any:
@@ -60,20 +63,43 @@ def _number_or_array(name: str, value: Any) -> Any:
     return array.item() if array.ndim == 0 else np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")))
 
 
-def ask(fields: Mapping[str, Field] | None, source: _core.Source) -> list[Asked]:
-    """What is asked of a source. Functions are called once, to learn what they give."""
+def ask(fields: Mapping[str, Field] | None, source: _core.Source, pool: Processes | None = None) -> list[Asked]:
+    """What is asked of a source. Functions are called once, to learn what they give.
+
+    ``pool``: where functions that want processes are added, for the caller to prepare."""
     if fields is None:
         return []
     if not isinstance(fields, Mapping) or not fields:
         raise UsageError("fields is a dict: {'image': hr.image('jpg'), ...}")
-    out = []
+    own = pool is None
+    pool = Processes() if pool is None else pool
+    out: list[Asked] = []
+    groups: list[Group] = []
     for name, field in fields.items():
         if not isinstance(name, str):
             raise UsageError(f"fields: the name of an output is a text, not {name!r}")
         if not isinstance(field, Field):
             raise UsageError(f"field '{name}' is {field!r}; write hr.image('jpg'), hr.scalar('cls'), …")
-        out.append(_ask_one(name, field, source))
+        if field.group is None:
+            out += _ask_one(name, field, source, pool)
+        elif field.group not in groups:
+            from .mapping import ask_group
+
+            groups.append(field.group)
+            out += ask_group(field.group, fields, source, pool)
+    if any(a.wants_key for a in out) and not any(a.request.what == "key" for a in out):
+        out.append(Asked(request_of("key (for map)", Field("key", "")), "hidden", None))
+    _check_names(out)
+    if own:
+        pool.prepare()
     return out
+
+
+def _check_names(asked: Sequence[Asked]) -> None:
+    names = [a.request.output for a in asked]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two fields are named '{twice}': a function given to map() returns that name too; rename one of them")
 
 
 def request_of(name: str, field: Field, **changes: Any) -> _core.FieldRequest:
@@ -92,30 +118,45 @@ def request_of(name: str, field: Field, **changes: Any) -> _core.FieldRequest:
         "default": default_value(name, field),
         "optional": field.optional,
         "map": None,
+        "role": "only",
+        "number": 0,
     }
     return _core.FieldRequest(**{**parts, **changes})
 
 
-def _ask_one(name: str, field: Field, source: _core.Source) -> Asked:
+def _ask_one(name: str, field: Field, source: _core.Source, pool: Processes) -> list[Asked]:
     if any("stats" in params for _, params in field.steps):  # of a view, or no file of arrays: one number each
         from .arrays.statistics import settled
 
         field = settled(field, name, [field.field], (), (), ())
-    mapped = None
     if field.functions:
-        from .mapping import map_function
+        from .mapping import ask_one
 
-        mapped = map_function(name, field, source)
-    how = "array" if field.packing in ("padded", "ragged") else field.finish if mapped is None else mapped.result
-    return Asked(request_of(name, field, map=mapped), how, None if mapped is None else mapped.cost)
+        return ask_one(name, field, source, pool)
+    how = "array" if field.packing in ("padded", "ragged") else field.finish
+    return [Asked(request_of(name, field), how, None)]
 
 
 def delivered(asked: Sequence[Asked], source: _core.Source) -> list[tuple[str, str]]:
-    """How each output reaches Python: (name, "array" | "text" | "bytes" | "json")."""
+    """How each output reaches Python: (name, "array" | "text" | "bytes" | "json" | "object" | "hidden")."""
+    objects = source.objects
     if asked:
-        return [(a.request.output, a.how) for a in asked]
+        return [(a.request.output, "object" if a.how == "bytes" and a.request.field in objects else a.how) for a in asked]
     kinds = dict.fromkeys(("int", "float", "array", "npy", "tokens"), "array") | {"text": "text", "json": "text"}
-    return [(name, kinds.get(kind, "bytes")) for name, kind, _ in source.schema]
+    return [(name, "object" if name in objects else kinds.get(kind, "bytes")) for name, kind, _ in source.schema]
+
+
+#: What the engine gives for those that Python makes something of.
+FROM_ENGINE = {"json": "text", "object": "bytes"}
+
+
+def finished(value: Any, how: str) -> Any:
+    """JSON parsed, and objects of this process's own unpickled; also of lists, and of none."""
+    if isinstance(value, list):
+        return [finished(v, how) for v in value]
+    if value is None or (how == "object" and not value):  # an optional one that is missing
+        return None
+    return json.loads(value) if how == "json" else pickle.loads(value)
 
 
 def masks(asked: Sequence[Asked]) -> list[str]:

@@ -9,9 +9,10 @@ from typing import Any
 
 from . import _core
 from .checks import checked_bool, path, whole
-from .dataset import urls_of
 from .errors import UsageError
 from .messages import tell_once
+from .source_paths import urls_of
+from .storage import Storage, using
 
 
 def stage(
@@ -20,6 +21,7 @@ def stage(
     *,
     streams: int | None = None,
     verify: bool = False,
+    storage: Storage | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, int]:
     """Copies all files of a data set, and the indexes beside them, to a folder that ``hr.open`` then opens: the same
@@ -28,6 +30,7 @@ def stage(
     source: paths or URLs, as ``hr.open`` takes them.
     to: a folder that is empty or not there yet, on a near disk or in /dev/shm (which is memory, and is said so).
     streams: files and parts of files that are copied at a time; chosen by the storage unless given.
+    storage: ``hr.storage(...)`` of data on servers.
     verify: reads the copies again, against the checksums made while copying.
     progress: called with (bytes there, bytes in all).
 
@@ -38,7 +41,8 @@ def stage(
     if "://" in folder or not folder:
         raise UsageError(f"staging copies to a folder of this machine, not {folder!r}")
     count = 0 if streams is None else whole(streams, "streams", 1, 1024)
-    report = _core.stage(urls, _named_files(urls), os.path.abspath(folder), count, checked_bool(verify, "verify"), progress)
+    with using(storage, urls):
+        report = _core.stage(urls, _named_files(urls), os.path.abspath(folder), count, checked_bool(verify, "verify"), progress)
     if notice := report.pop("notice"):
         tell_once(notice)
     return dict(report)
@@ -57,11 +61,18 @@ def _named_files(urls: list[str]) -> list[str]:
     return list(_core.open_source(urls).files())
 
 
-def staged(source: _core.Source, folder: Any) -> _core.Source:
-    """The same data, copied to the folder in the background and read from there as it comes."""
+def share_of(parts: Any, plan: _core.PlanOptions, ranks: Any, epochs: int) -> list[list[str]]:
+    """The files of each part that the ranks of this node read in the first epochs."""
+    first = ranks.rank // ranks.local * ranks.local
+    here = list(range(first, min(first + ranks.local, ranks.world)))
+    return _core.share_of([(part.name, part.source) for part in parts], plan, here, epochs)
+
+
+def staged(source: _core.Source, folder: Any, only: list[str] | None = None) -> _core.Source:
+    """The same data, copied to the folder in the background and read from there as it comes; of ``only`` these files."""
     if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
         raise UsageError(f"stage is a folder, like stage='/dev/shm/hr', not {folder!r}")
-    return source.staged(os.path.abspath(folder))
+    return source.staged(os.path.abspath(folder), only)
 
 
 def tell(source: _core.Source) -> None:

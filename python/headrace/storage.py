@@ -13,6 +13,7 @@ from . import _core
 from .checks import checked_bool, one_of, whole
 from .errors import UsageError
 from .messages import warn
+from .other_stores import open_reader
 
 #: What leaves no message, no pickle and no state.
 _SECRETS = ("access_key", "secret_key", "session_token", "token", "user", "password", "headers")
@@ -154,6 +155,7 @@ def storage(
 
 
 _USUAL = Storage({}, {})
+_core.set_other_stores(open_reader)
 
 
 def is_remote(source: Any) -> bool:
@@ -164,11 +166,11 @@ def is_remote(source: Any) -> bool:
 
 
 @contextlib.contextmanager
-def using(given: Storage | None, *sources: Any) -> Iterator[None]:
-    """What is opened inside, by this thread, is opened with this storage."""
+def using(given: Storage | None, *sources: Any, once: bool = False) -> Iterator[None]:
+    """What is opened inside, by this thread, is opened with this storage; ``once``: servers are asked nothing twice."""
     if given is not None and not isinstance(given, Storage):
         raise UsageError(f"storage is what hr.storage(...) gives, not {type(given).__name__}")
-    scope = _core.StorageScope((given or _USUAL).options())
+    scope = _core.StorageScope((given or _USUAL).options(), once)
     if any(is_remote(source) for source in sources):
         _listen()
     scope.enter()

@@ -10,15 +10,22 @@ from typing import Any
 from . import _core
 from .arrays.formats import ARRAY_FORMATS
 from .checks import path
-from .dataset import urls_of
 from .errors import UsageError
 from .packing import Progress, prepare
+from .source_paths import urls_of
 from .storage import Storage, using
 
 
 def formats() -> list[dict[str, Any]]:
-    """What this build can read and write. ``holds``: "records", or "arrays" (docs/arrays.md)."""
-    return [{**f, "holds": "records"} for f in _core.formats()] + [dict(f) for f in ARRAY_FORMATS]
+    """What this build can read and write, and what was registered. ``holds``: "records", or "arrays" (docs/arrays.md)."""
+    from .plugins.registry import registered_formats
+
+    plain = {"read": True, "write": False, "only": [], "checksum": False, "end": False, "lengths": False, "python": True}
+    added = [
+        {"name": f.name, "doc": f.doc, "suffixes": list(f.suffixes), **plain, "rewrites": False, "holds": "records"}
+        for f in registered_formats()
+    ]
+    return [{**f, "holds": "records"} for f in _core.formats()] + [dict(f) for f in ARRAY_FORMATS] + added
 
 
 def image_size(data: bytes) -> tuple[int, int]:
@@ -86,6 +93,7 @@ def pack(
     threads: int = 0,
     memory: int | str | None = None,
     root: str | None = None,
+    storage: Storage | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Writes a data set as shards into the folder ``destination``, which ``hr.open`` opens.
@@ -95,6 +103,8 @@ def pack(
     shards as from the source. The same call again goes on where it was stopped, or says that all is there.
 
     source: what ``hr.open`` takes, or a data set or view.
+    destination: a folder, or one of an object store (``s3://bucket/train``), where the manifest appears last.
+    storage: ``hr.storage(...)`` of a source or a destination that is a URL.
     to: the format; ``hr.formats()`` lists them.
     shards, shard_size: how many, or about how large ("512M").
     for_ranks, for_workers: the number of shards is a multiple of their product.
@@ -117,12 +127,13 @@ def pack(
         is for the two last axes. The result's ``reads`` says what a sample costs there, and in the source.
     shard_size: of Zarr: plain bytes of chunks that lie in one file; 128 MiB where there would be more than 256 files.
     """
-    jobs = prepare(
-        source, destination, to=to, shards=shards, shard_size=shard_size, for_ranks=for_ranks, for_workers=for_workers,
-        keep_order=keep_order, shuffle=shuffle, seed=seed, fields=fields, drop=drop, rename=rename, max_side=max_side, quality=quality,
-        raw=raw, recode=recode, split=split, codec=codec, window=window, patch=patch, along=along, threads=threads, memory=memory, root=root,
-    )  # fmt: skip
-    return jobs.run(progress)
+    with using(storage, source, destination):
+        jobs = prepare(
+            source, destination, to=to, shards=shards, shard_size=shard_size, for_ranks=for_ranks, for_workers=for_workers,
+            keep_order=keep_order, shuffle=shuffle, seed=seed, fields=fields, drop=drop, rename=rename, max_side=max_side, quality=quality,
+            raw=raw, recode=recode, split=split, codec=codec, window=window, patch=patch, along=along, threads=threads, memory=memory, root=root,
+        )  # fmt: skip
+        return jobs.run(progress)
 
 
 def _version(package: str) -> str:
@@ -163,6 +174,8 @@ def doctor() -> list[tuple[str, bool, str]]:
         ("pyarrow", "Parquet"),
         ("h5py", "HDF5, NetCDF-4"),
         ("ml_dtypes", "bfloat16 in NumPy"),
+        ("cloudpickle", "functions of scripts and notebooks in processes"),
+        ("numba", "compiled functions given to .map"),
     ):
         package = "pillow" if name == "PIL" else name
         there = importlib.util.find_spec(name) is not None

@@ -32,8 +32,11 @@ def verdict(stats: dict[str, Any]) -> Verdict:
     """The bottleneck: the training step, a Python function, the decoder or the storage."""
     consumer, reads = stats["consumer"], stats["reads"]
     decode, read = stats["stages"]["decode"], stats["stages"]["read"]
-    functions = [("" if n == "(batch)" else n, c["busy_s"] + c["wait_gil_s"]) for n, c in stats["map"].items()]
-    return Verdict(
+    functions = [
+        ("" if name == "(batch)" else name, c["busy_s"] + c["wait_gil_s"] + c.get("wait_process_s", 0.0), c.get("processes", 0))
+        for name, c in stats["map"].items()
+    ]
+    found = Verdict(
         *_core.verdict(
             batches=consumer["batches"],
             wait_s=consumer["wait_s"],
@@ -50,3 +53,23 @@ def verdict(stats: dict[str, Any]) -> Verdict:
             functions=functions,
         )
     )
+    return _object_to_blame(found, stats) or found
+
+
+def _object_to_blame(found: Verdict, stats: dict[str, Any]) -> Verdict | None:
+    """What looks like slow storage may be the __getitem__ of an object."""
+    if not found.cause.startswith("storage"):
+        return None
+    for name, cost in stats.get("python", {}).items():
+        of = stats["consumer"]["wait_s"] + stats["consumer"]["step_s"]
+        if cost["busy_s"] > 0.5 * of and cost["samples"]:
+            each = cost["busy_s"] / cost["samples"] * 1e6
+            head = found.partition("; storage")[0]
+            numbers = {**found.numbers, "python_s": cost["busy_s"], "python_share": cost["busy_s"] / of, "python_us": each}
+            return Verdict(
+                "python",
+                f"{head}; Python: {name}.__getitem__ took {each:,.0f} us a sample, {cost['busy_s']:.1f} s of {of:.1f} s",
+                "Make samples in several processes, hr.from_torch(dataset, processes=4), or from the files themselves, by hr.open and fields",
+                numbers,
+            )
+    return None

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .checks import real, whole
-from .dataset import Dataset, places_of
+from .dataset import Dataset
 from .errors import UsageError
+from .source_paths import places_of
 
 _SCALE = 2.0**62  # what the weights sum to as whole numbers, about
 

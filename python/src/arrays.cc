@@ -111,6 +111,22 @@ nb::object to_array(const SharedBuffer& buffer, DType dtype, const std::vector<i
   return numpy_array(buffer, dtype, shape);
 }
 
+nb::object device_array(const SharedBuffer& buffer, DType dtype, const std::vector<int64_t>& shape,
+                        std::string_view framework, int device) {
+  const nb::capsule owner(new SharedBuffer(buffer),
+                          [](void* p) noexcept { delete static_cast<SharedBuffer*>(p); });
+  const std::vector<size_t> extents(shape.begin(), shape.end());
+  const auto over = [&](auto kind) {
+    return nb::cast(
+        nb::ndarray<decltype(kind)>(buffer->data(), extents.size(), extents.data(), owner, nullptr,
+                                    dlpack_type(dtype), nb::device::cuda::value, device),
+        nb::rv_policy::reference);
+  };
+  if (framework == "torch") return over(nb::pytorch());
+  if (framework == "jax") return over(nb::jax());
+  return over(nb::cupy());
+}
+
 nb::object bool_array(const SharedBuffer& buffer, const std::vector<int64_t>& shape,
                       std::string_view framework) {
   nb::object array = to_array(buffer, DType::kU8, shape, framework);

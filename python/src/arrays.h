@@ -19,6 +19,10 @@ nanobind::object to_array(const SharedBuffer& buffer, DType dtype,
 // Of bytes that are 0 or 1.
 nanobind::object bool_array(const SharedBuffer& buffer, const std::vector<int64_t>& shape,
                             std::string_view framework);
+// Likewise over memory of a GPU.  framework: "torch", "jax", "cupy".
+nanobind::object device_array(const SharedBuffer& buffer, DType dtype,
+                              const std::vector<int64_t>& shape, std::string_view framework,
+                              int device);
 nanobind::object int64_array(const std::vector<int64_t>& values, const std::vector<int64_t>& shape,
                              std::string_view framework);
 

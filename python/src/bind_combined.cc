@@ -23,6 +23,7 @@ SourceHandle words_of(const std::vector<const SourceHandle*>& parts) {
     if (out.classes.empty()) out.classes = part->classes;
     out.notices.insert(out.notices.end(), part->notices.begin(), part->notices.end());
     out.shards.insert(out.shards.end(), part->shards.begin(), part->shards.end());
+    out.item_costs.insert(out.item_costs.end(), part->item_costs.begin(), part->item_costs.end());
     out.by_python.insert(out.by_python.end(), part->by_python.begin(), part->by_python.end());
   }
   return out;
@@ -40,8 +41,11 @@ SourceHandle join(const std::vector<std::pair<std::string, SourceHandle*>>& part
   out.source = unwrap(join_sources(std::move(list)));
   size_t at = 0;  // fields come part by part
   for (const auto& [name, handle] : parts)
-    for (size_t f = 0; f < handle->source->schema().size(); ++f)
-      out.part_of[out.source->schema()[at++].name] = name;
+    for (size_t f = 0; f < handle->source->schema().size(); ++f) {
+      const std::string& whole = out.source->schema()[at++].name;
+      out.part_of[whole] = name;
+      if (handle->objects.contains(handle->source->schema()[f].name)) out.objects.insert(whole);
+    }
   return out;
 }
 
@@ -54,6 +58,10 @@ SourceHandle concat(const std::vector<SourceHandle*>& parts) {
     if (part->format != out.format) out.format = "concatenation";
   out.source = unwrap(concat_sources(std::move(list)));
   out.part_of = parts[0]->part_of;
+  for (const SourceHandle* part : parts)
+    if (part->objects != parts[0]->objects)
+      check(invalid("a + b: a field holds Python objects in one and not in the other"));
+  out.objects = parts[0]->objects;
   return out;
 }
 

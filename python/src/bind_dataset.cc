@@ -247,6 +247,20 @@ void bind_dataset(nb::module_& m) {
              out.weights = unwrap(SampleWeights::make({weights.data(), weights.size()}, draws));
              return out;
            })
+      .def_prop_ro("objects",
+                   [](const SourceHandle& s) {
+                     nb::list out;
+                     for (const std::string& name : s.objects) out.append(to_str(name));
+                     return out;
+                   })
+      .def("item_costs",
+           [](const SourceHandle& s) {
+             nb::list out;
+             for (const auto& cost : s.item_costs)
+               out.append(nb::make_tuple(to_str(cost->name), cost->samples.load(),
+                                         static_cast<double>(cost->busy_ns.load()) * 1e-9));
+             return out;
+           })
       .def_prop_ro("is_weighted", [](const SourceHandle& s) { return s.weights != nullptr; })
       .def("slice", [](const SourceHandle& s, int64_t b, int64_t e, int64_t step) {
         return view_of(s, make_slice(s.source, b, e, step));
@@ -264,7 +278,11 @@ void bind_dataset(nb::module_& m) {
   nb::class_<Dataset>(m, "Dataset")
       .def_static("make",
                   [](const SourceHandle& s, std::vector<FieldRequest> fields) {
-                    return unwrap(Dataset::make(s.source, std::move(fields)));
+                    const auto made = [&] {  // what a sample looks like may be Python's to say
+                      nb::gil_scoped_release release;
+                      return Dataset::make(s.source, std::move(fields));
+                    };
+                    return unwrap(made());
                   })
       .def("at", &sample_at)
       .def("picture_levels", &levels_of, nb::arg("samples"), nb::arg("threads") = 0,

@@ -105,7 +105,7 @@ void make_request(FieldRequest* self, const std::string& output, const std::stri
                   const std::vector<std::pair<std::string, Options>>& steps,
                   const std::optional<std::string>& packing, nb::object pad, bool many,
                   const std::string& joint, bool leads, nb::object otherwise, bool optional,
-                  std::optional<MapFunction> map) {
+                  std::optional<MapFunction> map, const std::string& role, size_t number) {
   new (self) FieldRequest();
   self->output = output;
   self->field = field;
@@ -122,7 +122,11 @@ void make_request(FieldRequest* self, const std::string& output, const std::stri
   self->leads = leads;
   if (!otherwise.is_none()) self->otherwise = default_of(otherwise, where);
   self->optional = optional;
-  if (map) self->then = then_map(what, *map);
+  if (!map) return;
+  const auto kind = role == "input"    ? MapRole::kInput
+                    : role == "output" ? MapRole::kOutput
+                                       : MapRole::kOnly;
+  self->then = then_map(*map, {kind, number});
 }
 
 // (name, type, default or None where it must be given, words that it may be besides)
@@ -161,8 +165,10 @@ void bind_fields(nb::module_& m) {
            nb::arg("what"), nb::arg("options"), nb::arg("steps"), nb::arg("packing").none(),
            nb::arg("pad").none(), nb::arg("many"), nb::arg("joint"), nb::arg("leads"),
            nb::arg("default").none(), nb::arg("optional"), nb::arg("map").none(),
+           nb::arg("role") = "only", nb::arg("number") = 0,
            "packing: \"list\", \"padded\", \"ragged\"; None: chosen.  default: a number, text, "
-           "bytes or NumPy array; None: there is none.")
+           "bytes or NumPy array; None: there is none.  role: the field is the \"only\" one of its "
+           "map, or the \"input\" or \"output\" of that number.")
       .def_ro("output", &FieldRequest::output)
       .def_ro("field", &FieldRequest::field)
       .def_ro("what", &FieldRequest::what)

@@ -10,12 +10,14 @@
 #include "arrays.h"
 #include "base/mutex.h"
 #include "convert.h"
+#include "device/device_memory.h"
 #include "errors.h"
 #include "handles.h"
 #include "loader/epochs.h"
 #include "loader/loader.h"
 #include "plan/state_text.h"
 #include "stored_bytes.h"
+#include "worker_pool.h"
 
 namespace nb = nanobind;
 
@@ -34,12 +36,13 @@ struct RawBatch {
 struct PyLoader {
   struct Output {
     nb::object name;
-    std::string as;  // "array", "text", "bytes", "mask"
+    std::string as;  // "array", "text", "bytes", "mask"; "hidden": not delivered
   };
   std::unique_ptr<Loader> loader;
   Epochs epochs;
   std::vector<Output> outputs;  // one per column
   std::string framework;
+  nb::object stream_of;  // gives the stream that the consumer works in; None: it has none
   explicit PyLoader(std::unique_ptr<Loader> l) : loader(std::move(l)), epochs(*loader) {}
   ~PyLoader() {
     nb::gil_scoped_release release;
@@ -92,6 +95,13 @@ struct PyLoader {
   bool closed_ HEADRACE_GUARDED_BY(mu_) = false;
 };
 
+// An array over what the column holds, on the CPU or on a device.
+nb::object values_of(const Column& column, std::string_view framework) {
+  if (column.device.kind == DeviceKind::kCuda)
+    return device_array(column.values, column.dtype, column.shape, framework, column.device.index);
+  return to_array(column.values, column.dtype, column.shape, framework);
+}
+
 nb::list items_of(Column& column, std::string_view as, size_t begin, size_t end) {
   nb::list out;
   for (size_t i = begin; i < end; ++i) {
@@ -130,17 +140,21 @@ nb::object lengths_of(const Column& column, std::string_view framework) {
 nb::object to_python(Column& column, std::string_view as, std::string_view framework) {
   switch (column.packing) {
     case Packing::kDense:
-      if (as == "mask") return bool_array(column.values, column.shape, framework);
-      return to_array(column.values, column.dtype, column.shape, framework);
+      if (as == "mask" && column.device.kind != DeviceKind::kCuda)
+        return bool_array(column.values, column.shape, framework);
+      if (as == "mask")
+        return values_of(column, framework)
+            .attr(framework == "torch" ? "bool" : "astype")(
+                *(framework == "torch" ? nb::tuple() : nb::make_tuple("bool")));
+      return values_of(column, framework);
     case Packing::kPadded:
-      return nb::make_tuple(to_array(column.values, column.dtype, column.shape, framework),
-                            lengths_of(column, framework));
+      return nb::make_tuple(values_of(column, framework), lengths_of(column, framework));
     case Packing::kRagged: {
       const auto n = static_cast<int64_t>(column.offsets.size());
       if (column.many)
-        return nb::make_tuple(to_array(column.values, column.dtype, column.shape, framework),
+        return nb::make_tuple(values_of(column, framework),
                               int64_array(column.offsets, {n}, framework));
-      return nb::make_tuple(to_array(column.values, column.dtype, column.shape, framework),
+      return nb::make_tuple(values_of(column, framework),
                             int64_array(column.offsets, {n}, framework),
                             lengths_of(column, framework));
     }
@@ -162,10 +176,33 @@ void without_gil(PyLoader& l, F work) {
   check(status);
 }
 
+// The consumer's stream waits for what is still on its way to the device; without one, this thread.
+void wait_for_device(const PyLoader& py, const Batch& batch) {
+  const ReadyEvent* waited = nullptr;
+  CudaStream stream = nullptr;
+  for (const Column& column : batch.columns) {
+    if (column.device.kind != DeviceKind::kCuda || !column.ready) continue;
+    if (column.ready.get() != waited) {
+      waited = column.ready.get();
+      if (py.stream_of.is_valid() && !py.stream_of.is_none()) {
+        stream = reinterpret_cast<CudaStream>(nb::cast<uintptr_t>(py.stream_of()));
+        check(static_cast<const CudaEvent*>(waited)->hold_up(stream));
+      } else {
+        nb::gil_scoped_release release;
+        check(waited->wait());
+      }
+    }
+    DeviceMemory::consumed_in(column.values, stream);
+  }
+}
+
 nb::object hand_over(PyLoader& py, std::unique_ptr<RawBatch> raw, nb::dict out) {
   Batch& batch = *raw->batch;
-  for (size_t c = 0; c < py.outputs.size(); ++c)
+  wait_for_device(py, batch);
+  for (size_t c = 0; c < py.outputs.size(); ++c) {
+    if (py.outputs[c].as == "hidden") continue;
     out[py.outputs[c].name] = to_python(batch.columns[c], py.outputs[c].as, py.framework);
+  }
   batch.columns.clear();  // the arrays hold the memory from here on
   raw->state = py.loader->state({batch.after.epoch, batch.after.g});
   return nb::cast(raw.release(), nb::rv_policy::take_ownership);
@@ -234,6 +271,15 @@ nb::dict stats(const Loader& loader) {
   d["compute_threads"] = loader.engine_options().compute_threads;
   d["io_threads"] = loader.engine_options().io_threads;
   d["batches_ahead"] = loader.engine_options().batches_ahead;
+  if (const auto device = loader.device_stats()) {
+    nb::dict on;
+    on["name"] = device->name;
+    on["decoded_on_device"] = device->decoded_on_device;
+    on["decoded_on_cpu"] = device->decoded_on_cpu;
+    on["memory_used"] = device->memory_used;
+    on["memory_peak"] = device->memory_peak;
+    d["device"] = on;
+  }
   return d;
 }
 
@@ -259,7 +305,11 @@ std::unique_ptr<PyLoader> make_loader(
   std::vector<LoaderSource> list;
   for (const auto& [name, handle, fields] : sources)
     list.push_back({name, handle->source, fields, handle->weights});
-  return std::make_unique<PyLoader>(unwrap(Loader::make(std::move(list), options)));
+  const auto made = [&] {  // what a sample looks like may be Python's to say
+    nb::gil_scoped_release release;
+    return Loader::make(std::move(list), options);
+  };
+  return std::make_unique<PyLoader>(unwrap(made()));
 }
 
 }  // namespace
@@ -312,15 +362,31 @@ void bind_loader(nb::module_& m) {
       .def("received",
            [](PyLoader& l, const RawBatch& batch) { l.epochs.received(batch.batch->after); })
       .def("next", [](PyLoader& l, nb::dict out) { return next_batch(l, std::move(out)); })
-      .def("deliver_as",
-           [](PyLoader& l, const std::vector<std::pair<nb::object, std::string>>& outputs,
-              const std::string& framework) {
-             l.outputs.clear();
-             for (const auto& [name, as] : outputs) l.outputs.push_back({name, as});
-             for (const ColumnWork& c : l.loader->columns())
-               if (c.presence_of) l.outputs.push_back({to_str(c.spec.name), "mask"});
-             l.framework = framework;
-           })
+      .def(
+          "deliver_as",
+          [](PyLoader& l, const std::vector<std::pair<nb::object, std::string>>& outputs,
+             const std::string& framework, nb::object stream_of) {
+            l.stream_of = std::move(stream_of);
+            l.outputs.clear();
+            for (const auto& [name, as] : outputs) l.outputs.push_back({name, as});
+            for (const ColumnWork& c : l.loader->columns())
+              if (c.presence_of)
+                l.outputs.push_back({to_str(c.spec.name), outputs[*c.presence_of].second == "hidden"
+                                                              ? "hidden"
+                                                              : "mask"});
+            l.framework = framework;
+          },
+          nb::arg("outputs"), nb::arg("framework"), nb::arg("stream_of").none(),
+          "stream_of: gives the handle of the stream that the consumer works in")
+      .def(
+          "share_memory",
+          [](PyLoader& l) {
+            if (l.loader->engine_options().column_arena != nullptr) return;  // or pinned
+            if (l.loader->is_running())
+              check(invalid("loader.map(fn, processes=n) comes before the first epoch begins"));
+            l.loader->use_arena(process_arena());
+          },
+          "Batches lie in memory that processes share from now on.")
       .def(
           "close", [](PyLoader& l) { l.close(); }, nb::call_guard<nb::gil_scoped_release>())
       .def(

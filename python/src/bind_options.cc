@@ -8,6 +8,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "device/library.h"
 #include "loader/loader.h"
 
 namespace nb = nanobind;
@@ -36,7 +37,8 @@ void make_plan_options(PlanOptions* self, uint64_t seed, Shuffle shuffle,
 void make_loader_options(LoaderOptions* self, const PlanOptions& plan, int threads,
                          uint64_t memory_budget, int local_ranks,
                          std::optional<uint64_t> most_replaced, std::optional<MixOptions> mix,
-                         bool read_runs) {
+                         int processes, bool read_runs, std::optional<int> device, DecodeOn decode,
+                         bool pinned) {
   new (self) LoaderOptions();
   self->plan = plan;
   self->threads = threads;
@@ -44,7 +46,10 @@ void make_loader_options(LoaderOptions* self, const PlanOptions& plan, int threa
   self->local_ranks = local_ranks;
   self->bad_samples = {most_replaced.has_value(), most_replaced.value_or(0)};
   self->mix = std::move(mix);
+  self->processes = processes;
   self->read_runs = read_runs;
+  if (device) self->device = DeviceOptions{*device, decode};
+  self->pinned = pinned;
 }
 
 }  // namespace
@@ -59,6 +64,12 @@ void bind_options(nb::module_& m) {
       .value("DROP", Tail::kDrop)
       .value("PAD", Tail::kPad)
       .value("KEEP", Tail::kKeep);
+  nb::enum_<DecodeOn>(m, "DecodeOn")
+      .value("AUTO", DecodeOn::kAuto)
+      .value("GPU", DecodeOn::kGpu)
+      .value("CPU", DecodeOn::kCpu);
+  m.def("add_library_folders", &add_library_folders, nb::arg("folders"),
+        "Where else to look for the libraries of the GPU's maker.");
   nb::class_<MixOptions>(m, "MixOptions")
       .def("__init__", &make_mix_options, nb::kw_only(), nb::arg("kinds"), nb::arg("image"),
            nb::arg("label"), nb::arg("classes"), nb::arg("channels_last"),
@@ -72,7 +83,8 @@ void bind_options(nb::module_& m) {
   nb::class_<LoaderOptions>(m, "LoaderOptions")
       .def("__init__", &make_loader_options, nb::kw_only(), nb::arg("plan"), nb::arg("threads"),
            nb::arg("memory_budget"), nb::arg("local_ranks"), nb::arg("most_replaced").none(),
-           nb::arg("mix").none(), nb::arg("read_runs"),
+           nb::arg("mix").none(), nb::arg("processes"), nb::arg("read_runs"),
+           nb::arg("device").none(), nb::arg("decode"), nb::arg("pinned"),
            "threads, memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise");
 }
 

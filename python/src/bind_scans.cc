@@ -115,6 +115,12 @@ SourceHandle either(const SourceHandle& s, nb::handle alternatives) {
     list.push_back({nb::cast<std::string>(d["name"]), nb::cast<std::vector<std::string>>(d["of"]),
                     nb::cast<bool>(d["replaces"])});
   SourceHandle out = s;
+  for (const Alternative& each : list) {
+    const bool objects = s.objects.contains(each.of.empty() ? "" : each.of.front());
+    if (objects) out.objects.insert(each.name);
+    if (objects && each.replaces && each.of.front() != each.name)
+      out.objects.erase(each.of.front());
+  }
   out.source = unwrap(with_alternatives(s.source, std::move(list)));
   return out;
 }

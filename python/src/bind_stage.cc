@@ -2,6 +2,8 @@
 //
 // Staging: files copied ahead of time, and data sets that are read from the copy as it grows.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -11,6 +13,7 @@
 #include "convert.h"
 #include "errors.h"
 #include "index/held_source.h"
+#include "loader/share.h"
 #include "open/expand.h"
 #include "progress.h"
 #include "storage/open_store.h"
@@ -129,10 +132,34 @@ nb::dict stage(const std::vector<std::string>& urls, const std::vector<std::stri
   return out;
 }
 
-SourceHandle staged(const SourceHandle& from, const std::string& folder) {
+// The files of each source that these ranks read in the first epochs.
+std::vector<std::vector<std::string>> share_of(
+    const std::vector<std::pair<std::string, SourceHandle*>>& sources, const PlanOptions& plan,
+    const std::vector<uint32_t>& ranks, uint64_t epochs) {
+  std::vector<LoaderSource> list;
+  for (const auto& [name, handle] : sources)
+    list.push_back({name, handle->source, {}, handle->weights});
+  Result<std::vector<std::vector<uint32_t>>> found = internal("not planned");
+  {
+    nb::gil_scoped_release release;
+    found = files_of_share(list, {.plan = plan, .ranks = ranks, .epochs = epochs});
+  }
+  std::vector<std::vector<std::string>> out;
+  const auto numbers = unwrap(std::move(found));
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    std::set<std::string> files;
+    for (const uint32_t file : numbers[k]) files.insert(list[k].source->file_path(file));
+    for (const std::string& name : sources[k].second->by_python) files.erase(name);
+    out.emplace_back(files.begin(), files.end());
+  }
+  return out;
+}
+
+SourceHandle staged(const SourceHandle& from, const std::string& folder,
+                    std::optional<std::vector<std::string>> only) {
   const std::shared_ptr<const Store> inner(from.source, &from.source->store());
   SourceHandle out = from;
-  std::vector<std::string> files = source_files(from);
+  std::vector<std::string> files = only ? std::move(*only) : source_files(from);
   {
     nb::gil_scoped_release release;
     out.staged = unwrap(StagedStore::make(inner, std::move(files), {.folder = folder}));
@@ -163,6 +190,8 @@ nb::list notices(const SourceHandle& s) {
 }  // namespace
 
 void bind_stage(nb::module_& m) {
+  m.def("share_of", &share_of, nb::arg("sources"), nb::arg("plan"), nb::arg("ranks"),
+        nb::arg("epochs"));
   m.def("stage", &stage, nb::arg("urls"), nb::arg("known"), nb::arg("folder"),
         nb::arg("streams") = 0, nb::arg("verify") = false, nb::arg("progress") = nb::none());
   m.def(
@@ -176,7 +205,7 @@ void bind_stage(nb::module_& m) {
 
 void bind_staged(nb::class_<SourceHandle>& source) {
   source.def("files", &source_files)
-      .def("staged", &staged, nb::arg("folder"))
+      .def("staged", &staged, nb::arg("folder"), nb::arg("only") = nb::none())
       .def("stage_counts", &counts)
       .def("stage_notices", &notices)
       .def("wait_until_staged", [](const SourceHandle& s) {

@@ -15,6 +15,7 @@
 #include "errors.h"
 #include "held_object.h"
 #include "storage/open_store.h"
+#include "storage/stat_memo.h"
 #include "trace/notices.h"
 
 namespace nb = nanobind;
@@ -86,12 +87,18 @@ StoreOptions options_of(const nb::dict& from) {
 // `with StorageScope({...}):` what is opened inside, by this thread, is opened with these.
 class StorageScope {
  public:
-  explicit StorageScope(const nb::dict& options) : options_(options_of(options)) {}
+  // `once`: servers are asked nothing twice inside.
+  StorageScope(const nb::dict& options, bool once) : options_(options_of(options)) {
+    if (once) options_.opening = std::make_shared<OpeningMemo>();
+  }
   void enter() { scope_.emplace(options_); }
-  void exit() { scope_.reset(); }
+  void exit() {
+    if (options_.opening != nullptr) options_.opening->end();
+    scope_.reset();
+  }
 
  private:
-  const StoreOptions options_;
+  StoreOptions options_;
   std::optional<ScopedStoreOptions> scope_;
 };
 
@@ -113,7 +120,7 @@ nb::list stores() {
 
 void bind_storage(nb::module_& m) {
   nb::class_<StorageScope>(m, "StorageScope")
-      .def(nb::init<const nb::dict&>())
+      .def(nb::init<const nb::dict&, bool>(), nb::arg("options"), nb::arg("once") = false)
       .def("enter", &StorageScope::enter)
       .def("exit", &StorageScope::exit);
   m.def("stores", &stores);

@@ -60,6 +60,29 @@ nb::bytes read_range(nb::handle url, uint64_t offset, uint64_t length) {
   return nb::bytes(into.data(), into.size());
 }
 
+nb::bytes read_file(nb::handle url) {
+  const OpenedUrl at = unwrap(open_store(to_tree(url).text()));
+  Result<Buffer> all = internal("not read");
+  {
+    nb::gil_scoped_release release;
+    all = at.store->read_all(at.path);
+  }
+  const Buffer bytes = unwrap(std::move(all));
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+// A file, or an object of a store that can be written.
+void write_file_at(nb::handle url, nb::bytes data) {
+  const std::string at(to_tree(url).text());
+  const Bytes bytes = as_bytes({data.c_str(), data.size()});
+  Status status;
+  {
+    nb::gil_scoped_release release;
+    status = write_url(at, bytes);
+  }
+  check(status);
+}
+
 // (name, whether it is a folder) of each entry, sorted by name.
 nb::list list_folder(nb::handle url) {
   const OpenedUrl at = unwrap(open_store(to_tree(url).text()));
@@ -172,6 +195,8 @@ TestingScheme testing_scheme(std::string scheme, std::string folder, int latency
 void bind_store(nb::module_& m) {
   m.def("stat_all", &stat_all);
   m.def("read_range", &read_range);
+  m.def("read_file", &read_file, nb::arg("url"));
+  m.def("write_file", &write_file_at, nb::arg("url"), nb::arg("data"));
   m.def("list_folder", &list_folder);
   nb::class_<TestingScheme>(m, "TestingScheme")
       .def_prop_ro("reads", [](const TestingScheme& s) { return s.far->reads.load(); })

@@ -39,7 +39,7 @@ std::tuple<std::string, std::string, std::string, std::map<std::string, double>>
     uint64_t batches, double wait_s, double step_s, double decode_items, double decode_busy_s,
     double read_items, double read_bytes, double read_latency_median_ms, double read_latency_p99_ms,
     double most_reads_under_way, double read_ahead_bytes, double compute_threads,
-    const std::vector<std::pair<std::string, double>>& functions) {
+    const std::vector<std::tuple<std::string, double, int>>& functions) {
   VerdictCounters c{batches,
                     wait_s,
                     step_s,
@@ -52,7 +52,8 @@ std::tuple<std::string, std::string, std::string, std::map<std::string, double>>
                     most_reads_under_way,
                     read_ahead_bytes,
                     compute_threads};
-  for (const auto& [field, seconds] : functions) c.functions.push_back({field, seconds});
+  for (const auto& [field, seconds, processes] : functions)
+    c.functions.push_back({field, seconds, processes});
   Verdict v = verdict_of(c);
   return {v.cause, v.finding, v.advice, std::move(v.numbers)};
 }
@@ -60,13 +61,13 @@ std::tuple<std::string, std::string, std::string, std::map<std::string, double>>
 }  // namespace
 
 void bind_trace(nb::module_& m) {
-  m.def(
-      "verdict", &verdict, nb::kw_only(), nb::arg("batches"), nb::arg("wait_s"), nb::arg("step_s"),
-      nb::arg("decode_items"), nb::arg("decode_busy_s"), nb::arg("read_items"),
-      nb::arg("read_bytes"), nb::arg("read_latency_median_ms"), nb::arg("read_latency_p99_ms"),
-      nb::arg("most_reads_under_way"), nb::arg("read_ahead_bytes"), nb::arg("compute_threads"),
-      nb::arg("functions"),
-      "(cause, finding, advice, numbers); functions: (field, seconds), \"\" for those of batches");
+  m.def("verdict", &verdict, nb::kw_only(), nb::arg("batches"), nb::arg("wait_s"),
+        nb::arg("step_s"), nb::arg("decode_items"), nb::arg("decode_busy_s"), nb::arg("read_items"),
+        nb::arg("read_bytes"), nb::arg("read_latency_median_ms"), nb::arg("read_latency_p99_ms"),
+        nb::arg("most_reads_under_way"), nb::arg("read_ahead_bytes"), nb::arg("compute_threads"),
+        nb::arg("functions"),
+        "(cause, finding, advice, numbers); functions: (field, seconds, "
+        "processes), \"\" for those of batches");
   m.def("start_trace", &start_trace);
   m.def("finish_trace", &finish_trace,
         "(JSON for Perfetto, spans that were overwritten before they could be written)");

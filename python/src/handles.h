@@ -3,8 +3,10 @@
 // What Python holds of the core's objects.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,12 @@ struct ShardSummary {
   uint64_t samples = 0;
 };
 
+// What an object in Python has cost: read by loader.stats().
+struct ItemCost {
+  std::string name;
+  std::atomic<uint64_t> samples{0}, busy_ns{0};
+};
+
 struct SourceHandle {
   std::shared_ptr<const Source> source;
   std::shared_ptr<const IndexedSource> whole;  // what it is, or a view of
@@ -34,6 +42,9 @@ struct SourceHandle {
   std::shared_ptr<const StagedStore> staged;     // that it is read through; null: none
   std::shared_ptr<const CacheStore> cache;       // that it is read through; null: none
   std::map<std::string, std::string> part_of;    // of a join: the part that each field is of
+  // Fields whose values are Python objects of this process, pickled by it.  Never from a file.
+  std::set<std::string> objects = {};
+  std::vector<std::shared_ptr<const ItemCost>> item_costs = {};
 };
 
 }  // namespace headrace::py

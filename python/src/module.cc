@@ -21,12 +21,15 @@ void bind_fields(nanobind::module_& m);
 void bind_images(nanobind::module_& m);
 void bind_made(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
+void bind_processes(nanobind::module_& m);
 void bind_options(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
+void bind_sources(nanobind::module_& m);
 void bind_stage(nanobind::module_& m);
 void bind_tokens(nanobind::module_& m);
 void bind_trace(nanobind::module_& m);
 void bind_storage(nanobind::module_& m);
+void bind_other_stores(nanobind::module_& m);
 void bind_tools(nanobind::module_& m);
 }  // namespace headrace::py
 
@@ -35,9 +38,11 @@ NB_MODULE(_core, m) {
   headrace::py::bind_errors(m);
   headrace::py::bind_arrays(m);
   headrace::py::bind_stored_bytes(m);
+  headrace::py::bind_processes(m);
   headrace::py::bind_map(m);
   headrace::py::bind_fields(m);
   headrace::py::bind_storage(m);
+  headrace::py::bind_other_stores(m);
   headrace::py::bind_columns(m);
   headrace::py::bind_cache(m);
   headrace::py::bind_dataset(m);
@@ -52,6 +57,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_options(m);
   headrace::py::bind_loader(m);
   headrace::py::bind_parquet(m);
+  headrace::py::bind_sources(m);
   headrace::py::bind_stage(m);
   headrace::py::bind_tokens(m);
   headrace::py::bind_trace(m);

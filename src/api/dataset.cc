@@ -80,7 +80,8 @@ Dataset open(const std::vector<std::string>& urls, const OpenOptions& options) {
                                       .stride = options.stride,
                                       .tiled = options.tiled};
     for (const Window& w : options.windows)
-      arrays.windows.push_back({w.name, w.variable, w.steps, w.from, w.dilation, w.patch});
+      arrays.windows.push_back(
+          {w.name, w.variable, w.steps, w.from, w.dilation, w.patch, w.select});
     return make(unwrap(headrace::open_array_files(urls, arrays)).source);
   }
   if (!options.windows.empty())

@@ -41,8 +41,13 @@ void visit_region(const Array& array, const Region& region,
 // Of one variable of the field, all axes; the new axis of stacked variables is not in it.
 // `position`: of which case, where files are cases.
 Extents region_shape(const ArrayDescription& d, const ArrayField& field, int64_t position = 0);
-// Whether cases differ along the first axis, all of which a value has.
-bool varies_first(const ArrayDescription& d, const ArrayField& field);
+// Of a value: with the axis of stacked variables, without that of positions where it has one of
+// them.
+Extents value_shape(const ArrayDescription& d, const ArrayField& field, int64_t position = 0);
+// On which axes of a variable cases differ, all of which a value has.
+std::vector<bool> varying_axes(const ArrayDescription& d, const ArrayField& field);
+// Whether the length of a value does not tell its shape: then a .npy header comes before it.
+bool has_header(const ArrayDescription& d, const ArrayField& field);
 // How many values of variable length a position has.
 uint64_t values_in_sample(const Variable& variable);
 Field schema_of(const ArrayDescription& d, const ArrayField& field);

@@ -26,6 +26,10 @@ const int64_t* drawn_label(const ArraySamples& samples, int64_t position, size_t
   return places.data() + rng.below(places.size() / axes) * axes;
 }
 
+const Array& first_of(const ArrayDescription& d, const ArrayField& field) {
+  return *d.variables[field.variables[0]].segments[0];
+}
+
 std::string case_of(const ArrayDescription& d, const Array& array, size_t number) {
   return file_of(d, array, fmt::format("case {}", number));
 }
@@ -49,16 +53,14 @@ Status check_case(const ArrayDescription& d, const ArrayField& field, const Vari
           "'{}' has big-endian values of variable length, and files are samples", variable.name));
     return check_array(array);
   }
-  if (array.dtype != like.dtype || array.shape.size() != like.shape.size())
-    return say("all files must have one type and as many axes");
+  const bool are_numbers = array.text_end == TextEnd::kNone && like.text_end == TextEnd::kNone;
+  if ((array.dtype != like.dtype && !are_numbers) || array.shape.size() != like.shape.size())
+    return say("all files must have as many axes, and numbers or texts");
   for (size_t a = 0; a < field.axes.size(); ++a) {
     const int64_t patch = field.axes[a].patch;
-    // A value tells one extent by its length: the first may differ.
-    const bool may_vary = a == 0 && field.variables.size() == 1 && field.axes[a].indexes.empty();
-    if (patch <= 0 && array.shape[a] != like.shape[a] && !may_vary)
+    if (array.shape[a] != like.shape[a] && !field.axes[a].indexes.empty())
       return say(
-          "a patch=(…) over all axes that differ makes samples of one shape; of one variable the "
-          "first axis may differ");
+          fmt::format("sel of axis {} takes its indexes from the first file: leave it out", a));
     if (patch > array.shape[a])
       return invalid(
           fmt::format("{}: a patch of {} does not fit into axis {} of '{}', which has {}",
@@ -108,12 +110,29 @@ Status check_labels(const ArrayDescription& d) {
 
 }  // namespace
 
-bool varies_first(const ArrayDescription& d, const ArrayField& field) {
-  if (!d.samples.cases || field.axes.empty() || field.axes[0].patch > 0) return false;
+std::vector<bool> varying_axes(const ArrayDescription& d, const ArrayField& field) {
+  std::vector<bool> out(field.axes.size(), false);
+  if (!d.samples.cases) return out;
   const auto& segments = d.variables[field.variables[0]].segments;
-  return std::any_of(segments.begin(), segments.end(), [&segments](const auto& array) {
-    return !array->shape.empty() && array->shape[0] != segments[0]->shape[0];
-  });
+  for (size_t a = 0; a < out.size(); ++a) {
+    if (field.axes[a].patch > 0 || !field.axes[a].indexes.empty()) continue;
+    out[a] = std::any_of(segments.begin(), segments.end(), [&segments, a](const auto& array) {
+      return a < array->shape.size() && a < segments[0]->shape.size() &&
+             array->shape[a] != segments[0]->shape[a];
+    });
+  }
+  return out;
+}
+
+bool has_header(const ArrayDescription& d, const ArrayField& field) {
+  if (field.kind != Kind::kArray || first_of(d, field).values != nullptr) return false;
+  const std::vector<bool> varies = varying_axes(d, field);
+  const auto count = std::count(varies.begin(), varies.end(), true);
+  const Extents shape = region_shape(d, field);
+  bool is_empty = false;  // whatever its other extents are
+  for (size_t a = 0; a < varies.size(); ++a)
+    is_empty = is_empty || (!varies[a] && a < shape.size() && shape[a] == 0);
+  return count > 1 || (count == 1 && is_empty);
 }
 
 const Array& array_at(const ArrayDescription& d, uint32_t variable, int64_t position) {

@@ -28,6 +28,11 @@ int64_t total_along(const Variable& variable) {
   return n;
 }
 
+// The axis of the positions, of which a value has one.
+bool is_left_out(const Variable& variable, const ArrayField& field, size_t axis) {
+  return variable.along && axis == *variable.along && field.count == 0;
+}
+
 bool is_patched(const ArrayField& field) {
   return std::any_of(field.axes.begin(), field.axes.end(),
                      [](const AxisChoice& c) { return c.patch > 0; });
@@ -104,8 +109,9 @@ Status check_values(const Array& array) {
 Status check_segment(const ArrayDescription& d, const Variable& variable, size_t number) {
   const Array& like = *variable.segments[0];
   const Array& array = *variable.segments[number];
-  bool fits = array.dtype == like.dtype && array.shape.size() == like.shape.size() &&
-              array.text_end == like.text_end &&
+  const bool are_numbers = array.values == nullptr && array.text_end == TextEnd::kNone;
+  bool fits = (array.dtype == like.dtype || are_numbers) &&
+              array.shape.size() == like.shape.size() && array.text_end == like.text_end &&
               (array.values == nullptr) == (like.values == nullptr) &&
               (array.values == nullptr || array.big_endian == like.big_endian);
   for (size_t a = 0; fits && a < like.shape.size(); ++a)
@@ -113,7 +119,7 @@ Status check_segment(const ArrayDescription& d, const Variable& variable, size_t
   if (!fits)
     return invalid(fmt::format(
         "'{}' is {}[{}] in {} and {}[{}] in {}: files along one axis must be alike, but for their "
-        "length and their scale_factor, add_offset and _FillValue",
+        "length, their type and their scale_factor, add_offset and _FillValue",
         variable.name, dtype_name(like.dtype), fmt::join(like.shape, ","),
         file_of(d, like, "one file"), dtype_name(array.dtype), fmt::join(array.shape, ","),
         file_of(d, array, "another")));
@@ -191,6 +197,15 @@ Extents region_shape(const ArrayDescription& d, const ArrayField& field, int64_t
   return shape;
 }
 
+Extents value_shape(const ArrayDescription& d, const ArrayField& field, int64_t position) {
+  Extents out;
+  if (field.variables.size() > 1) out.push_back(static_cast<int64_t>(field.variables.size()));
+  const Extents shape = region_shape(d, field, position);
+  for (size_t a = 0; a < shape.size(); ++a)
+    if (!is_left_out(d.variables[field.variables[0]], field, a)) out.push_back(shape[a]);
+  return out;
+}
+
 uint64_t values_in_sample(const Variable& variable) {
   const Extents& shape = variable.segments[0]->shape;
   uint64_t count = 1;
@@ -216,12 +231,18 @@ Field schema_of(const ArrayDescription& d, const ArrayField& field) {
     out.many = many;
     return out;
   }
-  out.dtype = is_unpacked(d, field) ? unpacked_dtype(array.dtype) : array.dtype;
-  if (field.variables.size() > 1) out.shape.push_back(static_cast<int64_t>(field.variables.size()));
-  const Extents shape = region_shape(d, field);
-  for (size_t a = 0; a < shape.size(); ++a)
-    if (!(variable.along && a == *variable.along && field.count == 0))
-      out.shape.push_back(a == 0 && varies_first(d, field) ? kVaries : shape[a]);
+  out.dtype = result_dtype(d, field);
+  out.shape = value_shape(d, field);
+  if (has_header(d, field)) {
+    out.kind = Kind::kNpy;
+    return out;
+  }
+  const std::vector<bool> varies = varying_axes(d, field);
+  for (size_t a = 0, at = field.variables.size() > 1 ? 1 : 0; a < varies.size(); ++a) {
+    if (is_left_out(variable, field, a)) continue;
+    if (varies[a]) out.shape[at] = kVaries;
+    ++at;
+  }
   return out;
 }
 
@@ -238,7 +259,10 @@ Status check_field(const ArrayDescription& d, const ArrayField& field) {
       for (size_t s = 0; s < variable.segments.size(); ++s)
         HEADRACE_TRY(check_segment(d, variable, s));
     const Array& array = *variable.segments[0];
-    if (array.shape != like.shape || array.dtype != like.dtype || variable.along != lead.along)
+    const bool are_numbers = array.values == nullptr && like.values == nullptr &&
+                             array.text_end == like.text_end && field.kind == Kind::kArray;
+    if (array.shape != like.shape || variable.along != lead.along ||
+        (array.dtype != like.dtype && !are_numbers))
       return invalid(
           fmt::format("'{}' is stored as {}[{}], '{}' as {}[{}]: variables of one field must be "
                       "alike; make a field of each",

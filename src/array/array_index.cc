@@ -91,7 +91,8 @@ int64_t stamp_of(const FileInfo& info) {
 }
 
 bool is_current(const Tree& entry, const std::string& path, const Store& store, const RunJobs& run,
-                bool sizes_alone) {
+                Compared compared) {
+  const bool sizes_alone = compared == Compared::kSizes;
   const Tree* stamps = entry.find("stamps");
   if (stamps == nullptr) return false;
   const std::vector<std::string> names = stamps->texts_of("names");
@@ -100,7 +101,7 @@ bool is_current(const Tree& entry, const std::string& path, const Store& store, 
   std::vector<size_t> asked;
   for (size_t i = 0; i < names.size(); ++i)
     if (!sizes_alone || numbers[3 * i + 2] == 0) asked.push_back(i);
-  if (sizes_alone && asked.size() > kLookedAt) {  // some of them, the last too
+  if (compared != Compared::kAll && asked.size() > kLookedAt) {  // some of them, the last too
     std::vector<size_t> some;
     for (size_t i = 0; i < kLookedAt; ++i)
       some.push_back(asked[i * (asked.size() - 1) / (kLookedAt - 1)]);

@@ -37,11 +37,14 @@ Result<Tree> parse_array_index(Bytes bytes);
 // The time that stands for a state of the file: of a store that has a better tag (an ETag), that.
 int64_t stamp_of(const FileInfo& info);
 
-// Whether everything that was looked at for the entry of `path` is as it was.  `sizes_alone`: of
-// files, and no times; for an index that somebody made on purpose, and may have moved with the
-// data.
+// What of an entry is compared.  kAll: sizes and times of everything that was looked at.  kSome: of
+// some of it, for an index that somebody made on purpose: a start at scale is one read.  kSizes: of
+// some files, their sizes, where the data lay elsewhere when they were indexed.
+enum class Compared : uint8_t { kAll, kSome, kSizes };
+
+// Whether what was looked at for the entry of `path` is as it was.
 bool is_current(const Tree& entry, const std::string& path, const Store& store, const RunJobs& run,
-                bool sizes_alone);
+                Compared compared);
 
 // A name of an entry's `files` in full.
 std::string file_in(const std::string& path, const std::string& name);

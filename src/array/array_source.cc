@@ -10,11 +10,11 @@
 
 #include "array/array_blocks.h"
 #include "array/array_boxes.h"
+#include "array/field_numbers.h"
 #include "array/flat_values.h"
 #include "array/lonely.h"
 #include "array/member_sum.h"
 #include "array/shared_chunks.h"
-#include "array/stretches.h"
 #include "array/unpack.h"
 #include "index/part.h"
 
@@ -32,8 +32,7 @@ class ArraySource final : public Source {
       if (Status s = check_field(d_, field); !s.ok())
         return s.with(fmt::format("field '{}'", field.name));
       schema_.push_back(schema_of(d_, field));
-      unpacks_.push_back(is_unpacked(d_, field));
-      lies_ready_.push_back(!is_unpacked(d_, field) && !is_turned(d_, field));
+      numbers_.push_back(numbers_of(d_, field));
     }
     HEADRACE_TRY(check_cases(d_));
     HEADRACE_ASSIGN(tiles_, count_tiles(d_));
@@ -188,38 +187,33 @@ class ArraySource final : public Source {
       return {};
     }
     const Extents shape = region_shape(d_, field, at);
-    const size_t one = static_cast<size_t>(elements_in(shape)) * item;
-    const size_t count = field.variables.size();
+    const auto elements = static_cast<size_t>(elements_in(shape));
+    const FieldNumbers& how = numbers_[f];
+    const size_t stored = elements * how.item_begins.back();
     if (field.kind != Kind::kArray) {
-      scratch(0).resize(one * count);
-      HEADRACE_TRY(
-          gather_boxes(ask, field, pieces, shape, scratch(0).span(), NextUse::kRead, chunks));
+      scratch(0).resize(stored);
+      HEADRACE_TRY(gather_boxes(ask, f, pieces, shape, scratch(0).span(), NextUse::kRead, chunks));
       const Bytes text = end_text(like.text_end, scratch(0).bytes());
       HEADRACE_ASSIGN(const MutableBytes out, value.room(text.size()));
       std::copy(text.begin(), text.end(), out.begin());
       return {};
     }
-    const bool unpack = unpacks_[f];
-    const size_t made = unpack ? one / item * size_of(unpacked_dtype(like.dtype)) : one;
-    HEADRACE_ASSIGN(const MutableBytes out, value.room(made * count));
+    const std::string header =
+        how.has_header ? npy_header(d_, field, how.dtype, at) : std::string();
+    const size_t made = elements * size_of(how.dtype);
+    HEADRACE_ASSIGN(const MutableBytes room,
+                    value.room(header.size() + made * field.variables.size()));
+    std::ranges::copy(as_bytes(header), room.begin());
+    const MutableBytes out = room.subspan(header.size());
     MutableBytes raw = out;
-    if (unpack) {
-      scratch(0).resize(one * count);
+    if (how.unpacks) {
+      scratch(0).resize(stored);
       raw = scratch(0).span();
     }
-    const bool rests = value.is_last() && lies_ready_[f];
-    HEADRACE_TRY(gather_boxes(ask, field, pieces, shape, raw,
-                              rests ? NextUse::kRest : NextUse::kRead, chunks));
-    if (lies_ready_[f]) return {};
-    // Each variable, and each file of it, has its own byte order and its own scale.
-    for (size_t v = 0; v < count; ++v) {
-      const MutableBytes mine = raw.subspan(v * one, one);
-      stretches_of(field, v, at, shape, [&](const Stretch& stretch) {
-        turn_stretch(stretch, mine);
-        if (unpack) unpack_stretch(stretch, mine, out.subspan(v * made, made));
-      });
-    }
-    return {};
+    const bool rests = value.is_last() && how.lies_ready;
+    HEADRACE_TRY(
+        gather_boxes(ask, f, pieces, shape, raw, rests ? NextUse::kRest : NextUse::kRead, chunks));
+    return how.lies_ready ? Status() : finish_numbers(d_, field, how, at, shape, raw, out);
   }
 
   // Tells `chunks` how far the boxes of a value reach into them.
@@ -235,16 +229,22 @@ class ArraySource final : public Source {
   }
 
   // The boxes of all variables of the field, each where it belongs in `raw`.
-  Status gather_boxes(const SampleAsk& ask, const ArrayField& field,
-                      std::span<const PieceBytes> pieces, const Extents& shape, MutableBytes raw,
-                      NextUse next_use, SharedChunks& chunks) const {
-    const size_t item = size_of(lead_of(field).dtype);
-    const Extents strides = dense_strides(shape, item);
-    const size_t one = raw.size() / field.variables.size();
+  Status gather_boxes(const SampleAsk& ask, uint32_t f, std::span<const PieceBytes> pieces,
+                      const Extents& shape, MutableBytes raw, NextUse next_use,
+                      SharedChunks& chunks) const {
+    const std::vector<size_t>& begins = numbers_[f].item_begins;
+    const auto elements = static_cast<size_t>(elements_in(shape));
+    size_t slot = begins[1];  // of the variable whose boxes come
+    Extents strides = dense_strides(shape, slot);
     size_t next = 0;
     Status status;
-    boxes_of(ask, field, [&](const ArrayBox& box) {
-      Strided to{raw.data() + box.variable * one, strides};
+    boxes_of(ask, d_.fields[f], [&](const ArrayBox& box) {
+      if (const size_t mine = begins[box.variable + 1] - begins[box.variable]; mine != slot) {
+        slot = mine;
+        strides = dense_strides(shape, slot);
+      }
+      const size_t item = size_of(box.array->dtype);
+      Strided to{raw.data() + elements * begins[box.variable], strides};
       for (size_t a = 0; a < shape.size(); ++a) to.at += box.to[a] * strides[a];
       const Bytes literal = box.array->literal;
       if (box.is_missing && literal.empty()) return fill_box(fill_of(*box.array), to, box.size);
@@ -258,15 +258,6 @@ class ArraySource final : public Source {
         copy_box({piece.bytes.data() + box.first_byte, box.strides}, to, box.size, item);
     });
     return status;
-  }
-
-  // What of the sample's value of one variable comes from which file.
-  void stretches_of(const ArrayField& field, size_t v, int64_t at, const Extents& shape,
-                    const std::function<void(const Stretch&)>& visit) const {
-    if (d_.samples.cases)
-      visit({&array_at(d_, field.variables[v], at), 0, static_cast<size_t>(elements_in(shape))});
-    else
-      visit_stretches(d_.variables[field.variables[v]], at + field.from, field.step, shape, visit);
   }
 
   // A stored member that was read as a whole.
@@ -381,8 +372,7 @@ class ArraySource final : public Source {
   Blocks blocks_;
   Hash128 fingerprint_;
   std::vector<Chain> chains_;
-  std::vector<bool> unpacks_;     // of each field
-  std::vector<bool> lies_ready_;  // of each field: its elements are neither turned nor unpacked
+  std::vector<FieldNumbers> numbers_;                             // of each field
   std::map<std::pair<uint32_t, uint64_t>, const Array*> summed_;  // by file and offset of the chunk
   std::vector<bool> is_unshared_;  // of each variable: its chunks are opened where they are used
 };

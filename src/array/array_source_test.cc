@@ -323,6 +323,37 @@ struct Small {
   ArrayDescription d;
 };
 
+// A variable of another type beside it, in the same chunks of a file of its own.
+TEST(array_source, variables_of_several_types_become_the_float_that_holds_them) {
+  for (const DType type : {DType::kF32, DType::kI32}) {
+    Small s;
+    const Small wide(type);
+    auto other = std::make_shared<Array>(*wide.array);
+    for (ChunkPlace& place : other->places) place.file = 1;
+    s.store->put("g", as_text(wide.store->read_all("f").value().bytes()));
+    s.d.files.push_back("g");
+    s.d.variables.push_back({"w", {"time", "row"}, {other}, 0});
+    s.d.fields[0].variables = {0, 1};
+    const auto source = make_array_source(s.d, s.store).value();
+    const DType made = type == DType::kF32 ? DType::kF32 : DType::kF64;
+    EXPECT_EQ(source->schema()[0].dtype, made);
+    EXPECT_EQ(source->schema()[0].shape, (std::vector<int64_t>{2, 2, 2}));
+    const uint32_t fields[] = {0};
+    const auto values = read_values(*source, {.sample = 1, .fields = fields}, false).value();
+    ASSERT_EQ(values[0].size(), 8 * size_of(made));
+    // i16 2, 3, 4, 5; of the other the same numbers, which of f32 are the bits of tiny ones.
+    for (size_t i = 0; i < 8; ++i) {
+      const double want =
+          i < 4 || type == DType::kI32
+              ? static_cast<double>(2 + i % 4)
+              : static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(2 + i % 4)));
+      const Bytes at = Bytes(values[0]).subspan(i * size_of(made));
+      EXPECT_EQ(made == DType::kF32 ? static_cast<double>(load_le<float>(at)) : load_le<double>(at),
+                want);
+    }
+  }
+}
+
 TEST(array_source, packed_numbers_are_unpacked_each_by_its_own_scale) {
   Small s;
   s.array->packed = true;
@@ -382,9 +413,7 @@ TEST(array_source, what_does_not_fit_is_an_error_that_says_so) {
   index.d.fields[0].axes[1].indexes = {2};
   EXPECT_EQ(index.why().code(), Code::kInvalidArgument);
   Small unlike;
-  auto other = std::make_shared<Array>(*unlike.array);
-  other->dtype = DType::kF32;
-  unlike.d.variables.push_back({"w", {}, {other}, 0});
+  unlike.d.variables.push_back({"w", {}, {unlike.array}, 1});
   unlike.d.fields[0].variables = {0, 1};
   EXPECT_NE(unlike.why().text().find("must be alike"), std::string::npos);
   Small files;

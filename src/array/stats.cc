@@ -34,7 +34,7 @@ void add_up(const Array& array, const Region& region, Bytes values, const Lookin
   if (how.unpack) {
     dtype = unpacked_dtype(array.dtype);
     unpacked.resize(values.size() / size_of(array.dtype) * size_of(dtype));
-    unpack_numbers(array, values, unpacked);
+    unpack_numbers(array, values, dtype, unpacked);
     values = unpacked;
   }
   const std::optional<size_t> per = how.per;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "array/unpack.h"
 
@@ -20,7 +21,7 @@ int64_t steps_before(int64_t begin, int64_t step, int64_t steps, int64_t end) {
 }
 
 bool same_packing(const Array& a, const Array& b) {
-  if (a.packed != b.packed) return false;
+  if (a.packed != b.packed || a.dtype != b.dtype) return false;
   if (!a.packed) return true;
   const bool same_missing = a.missing.has_value() == b.missing.has_value() &&
                             (!a.missing || same_number(*a.missing, *b.missing)) &&
@@ -30,14 +31,49 @@ bool same_packing(const Array& a, const Array& b) {
 
 }  // namespace
 
+bool is_mixed(const Variable& variable) {
+  return std::any_of(
+      variable.segments.begin(), variable.segments.end(),
+      [&variable](const auto& array) { return array->dtype != variable.segments[0]->dtype; });
+}
+
+bool is_mixed(const ArrayDescription& d, const ArrayField& field) {
+  const DType first = d.variables[field.variables[0]].segments[0]->dtype;
+  return std::any_of(field.variables.begin(), field.variables.end(), [&](uint32_t v) {
+    return is_mixed(d.variables[v]) || d.variables[v].segments[0]->dtype != first;
+  });
+}
+
+size_t slot_bytes(const Variable& variable) {
+  size_t out = 0;
+  for (const auto& array : variable.segments) out = std::max(out, size_of(array->dtype));
+  return out;
+}
+
 bool is_unpacked(const Variable& variable) {
-  return std::any_of(variable.segments.begin(), variable.segments.end(),
-                     [](const auto& array) { return array->packed; });
+  return is_mixed(variable) || std::any_of(variable.segments.begin(), variable.segments.end(),
+                                           [](const auto& array) { return array->packed; });
 }
 
 bool is_unpacked(const ArrayDescription& d, const ArrayField& field) {
-  return std::any_of(field.variables.begin(), field.variables.end(),
+  return is_mixed(d, field) ||
+         std::any_of(field.variables.begin(), field.variables.end(),
                      [&d](uint32_t v) { return is_unpacked(d.variables[v]); });
+}
+
+DType unpacked_dtype(const Variable& variable) {
+  const bool is_wide =
+      std::any_of(variable.segments.begin(), variable.segments.end(),
+                  [](const auto& array) { return unpacked_dtype(array->dtype) == DType::kF64; });
+  return is_wide ? DType::kF64 : DType::kF32;
+}
+
+DType result_dtype(const ArrayDescription& d, const ArrayField& field) {
+  if (!is_unpacked(d, field)) return d.variables[field.variables[0]].segments[0]->dtype;
+  const bool is_wide = std::any_of(field.variables.begin(), field.variables.end(), [&](uint32_t v) {
+    return unpacked_dtype(d.variables[v]) == DType::kF64;
+  });
+  return is_wide ? DType::kF64 : DType::kF32;
 }
 
 bool is_turned(const ArrayDescription& d, const ArrayField& field) {
@@ -77,17 +113,21 @@ void visit_stretches(const Variable& variable, int64_t begin, int64_t step, cons
   }
 }
 
-void turn_stretch(const Stretch& stretch, MutableBytes raw) {
+Bytes turn_stretch(const Stretch& stretch, size_t slot, MutableBytes raw) {
   const size_t item = size_of(stretch.array->dtype);
-  if (stretch.array->big_endian)
-    swap_bytes(raw.subspan(stretch.first * item, stretch.count * item), item);
+  const MutableBytes room = raw.subspan(stretch.first * slot, stretch.count * slot);
+  if (item != slot)
+    for (size_t i = 1; i < stretch.count; ++i)
+      std::memmove(room.data() + i * item, room.data() + i * slot, item);
+  const MutableBytes elements = room.first(stretch.count * item);
+  if (stretch.array->big_endian) swap_bytes(elements, item);
+  return elements;
 }
 
-void unpack_stretch(const Stretch& stretch, Bytes raw, MutableBytes out) {
-  const size_t item = size_of(stretch.array->dtype);
-  const size_t unpacked = size_of(unpacked_dtype(stretch.array->dtype));
-  unpack_numbers(*stretch.array, raw.subspan(stretch.first * item, stretch.count * item),
-                 out.subspan(stretch.first * unpacked, stretch.count * unpacked));
+void unpack_stretch(const Stretch& stretch, Bytes elements, DType to, MutableBytes out) {
+  const size_t made = size_of(to);
+  unpack_numbers(*stretch.array, elements, to,
+                 out.subspan(stretch.first * made, stretch.count * made));
 }
 
 }  // namespace headrace

@@ -11,9 +11,18 @@
 
 namespace headrace {
 
-// Whether the field's numbers are unpacked: some file of some variable of it is packed.  Those of
-// the others then become numbers of the same type, and NaN where they are missing.
+// Whether the field's numbers are unpacked: some file of some variable of it is packed, or its
+// variables, or files of them, are of several stored types.  Those of the others then become
+// numbers of the same type, and NaN where they are missing.
 bool is_unpacked(const ArrayDescription& d, const ArrayField& field);
+bool is_mixed(const ArrayDescription& d, const ArrayField& field);
+// The type of the field's numbers: as stored; unpacked: the float that all of them become.
+DType result_dtype(const ArrayDescription& d, const ArrayField& field);
+DType unpacked_dtype(const Variable& variable);
+// Whether files of the variable are of several stored types.
+bool is_mixed(const Variable& variable);
+// Bytes between two elements of the variable before they are made: those of its widest file.
+size_t slot_bytes(const Variable& variable);
 bool is_unpacked(const Variable& variable);
 // Whether some of the field's elements are big-endian.
 bool is_turned(const ArrayDescription& d, const ArrayField& field);
@@ -32,9 +41,10 @@ struct Stretch {
 void visit_stretches(const Variable& variable, int64_t begin, int64_t step, const Extents& shape,
                      const std::function<void(const Stretch&)>& visit);
 
-// Of one stretch: turns big-endian elements of `raw`, all of a region, where they lie.
-void turn_stretch(const Stretch& stretch, MutableBytes raw);
-// And unpacks them into `out`, which has room for all of the region.
-void unpack_stretch(const Stretch& stretch, Bytes raw, MutableBytes out);
+// The elements of one stretch of `raw`, all of a region, in which they lie `slot` bytes apart:
+// moved together, little-endian.
+Bytes turn_stretch(const Stretch& stretch, size_t slot, MutableBytes raw);
+// And unpacks them into `out`, which has room for all of the region as numbers of type `to`.
+void unpack_stretch(const Stretch& stretch, Bytes elements, DType to, MutableBytes out);
 
 }  // namespace headrace

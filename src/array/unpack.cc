@@ -1,18 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array/unpack.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
+#include "base/half.h"
+
 namespace headrace {
 namespace {
+
+// How the bits of a 16-bit float are stored.
+struct F16 {
+  uint16_t bits;
+  explicit operator double() const { return static_cast<double>(from_f16(bits)); }
+};
+struct BF16 {
+  uint16_t bits;
+  explicit operator double() const { return static_cast<double>(from_bf16(bits)); }
+};
+
+template <typename Stored>
+double number_at(Bytes stored) {
+  if constexpr (std::is_arithmetic_v<Stored>)
+    return static_cast<double>(load_le<Stored>(stored));
+  else
+    return static_cast<double>(Stored{load_le<uint16_t>(stored)});
+}
 
 template <typename Stored, typename Out>
 void unpack_as(const Array& array, Bytes stored, MutableBytes out) {
   const size_t n = stored.size() / sizeof(Stored);
   for (size_t i = 0; i < n; ++i) {
-    const auto raw = load_le<Stored>(stored.subspan(i * sizeof(Stored)));
-    const auto number = static_cast<double>(raw);
+    const double number = number_at<Stored>(stored.subspan(i * sizeof(Stored)));
     const bool gone = array.missing && (number == *array.missing || number != number ||
                                         std::ranges::count(array.also_missing, number) != 0);
     const double value =
@@ -22,8 +43,8 @@ void unpack_as(const Array& array, Bytes stored, MutableBytes out) {
 }
 
 template <typename Stored>
-void unpack_from(const Array& array, Bytes stored, MutableBytes out) {
-  if (unpacked_dtype(array.dtype) == DType::kF32)
+void unpack_from(const Array& array, Bytes stored, DType to, MutableBytes out) {
+  if (to == DType::kF32)
     unpack_as<Stored, float>(array, stored, out);
   else
     unpack_as<Stored, double>(array, stored, out);
@@ -62,28 +83,48 @@ Bytes end_text(TextEnd end, Bytes text) {
   return text;
 }
 
-void unpack_numbers(const Array& array, Bytes stored, MutableBytes out) {
+Status check_exact(const Array& array, Bytes stored) {
+  constexpr uint64_t kMost = uint64_t{1} << 53;
+  const bool is_signed = array.dtype == DType::kI64;
+  if (!is_signed && array.dtype != DType::kU64) return {};
+  for (size_t at = 0; at + 8 <= stored.size(); at += 8) {
+    const auto bits = load_le<uint64_t>(stored.subspan(at));
+    const uint64_t size = is_signed && (bits >> 63) != 0 ? ~bits + 1 : bits;
+    if (size > kMost)
+      return invalid(
+          fmt::format("'{}' holds {}{}, which f64 does not hold exactly: make a field of its own "
+                      "of it",
+                      array.name, size == bits ? "" : "-", size));
+  }
+  return {};
+}
+
+void unpack_numbers(const Array& array, Bytes stored, DType to, MutableBytes out) {
   switch (array.dtype) {
     case DType::kU8:
-      return unpack_from<uint8_t>(array, stored, out);
+      return unpack_from<uint8_t>(array, stored, to, out);
     case DType::kI8:
-      return unpack_from<int8_t>(array, stored, out);
+      return unpack_from<int8_t>(array, stored, to, out);
     case DType::kU16:
-      return unpack_from<uint16_t>(array, stored, out);
+      return unpack_from<uint16_t>(array, stored, to, out);
     case DType::kI16:
-      return unpack_from<int16_t>(array, stored, out);
+      return unpack_from<int16_t>(array, stored, to, out);
     case DType::kU32:
-      return unpack_from<uint32_t>(array, stored, out);
+      return unpack_from<uint32_t>(array, stored, to, out);
     case DType::kI32:
-      return unpack_from<int32_t>(array, stored, out);
+      return unpack_from<int32_t>(array, stored, to, out);
     case DType::kU64:
-      return unpack_from<uint64_t>(array, stored, out);
+      return unpack_from<uint64_t>(array, stored, to, out);
     case DType::kI64:
-      return unpack_from<int64_t>(array, stored, out);
+      return unpack_from<int64_t>(array, stored, to, out);
     case DType::kF64:
-      return unpack_from<double>(array, stored, out);
+      return unpack_from<double>(array, stored, to, out);
+    case DType::kF16:
+      return unpack_from<F16>(array, stored, to, out);
+    case DType::kBF16:
+      return unpack_from<BF16>(array, stored, to, out);
     default:
-      return unpack_from<float>(array, stored, out);  // half types are never packed: checked before
+      return unpack_from<float>(array, stored, to, out);
   }
 }
 

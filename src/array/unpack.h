@@ -13,8 +13,11 @@ namespace headrace {
 DType unpacked_dtype(DType stored);
 
 void swap_bytes(std::span<std::byte> elements, size_t item);
-// stored * scale + offset, NaN where missing.  `out` has room for exactly as many numbers.
-void unpack_numbers(const Array& array, Bytes stored, MutableBytes out);
+// stored * scale + offset, NaN where missing, as numbers of type `to`: f32 or f64.  `out` has room
+// for exactly as many.
+void unpack_numbers(const Array& array, Bytes stored, DType to, MutableBytes out);
+// kInvalidArgument where a 64-bit integer is no number that f64 has.
+Status check_exact(const Array& array, Bytes stored);
 // The text without what fills it up.
 Bytes end_text(TextEnd end, Bytes text);
 

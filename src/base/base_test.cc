@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "base/shown_url.h"
 #include "base/status.h"
 
 namespace headrace {
@@ -48,6 +49,20 @@ TEST(RngTest, BelowIsUniform) {
 TEST(Crc32cTest, MatchesThePublishedCheckValue) {
   EXPECT_EQ(crc32c(as_bytes("123456789")), 0xe3069283u);
   EXPECT_EQ(crc32c(as_bytes("6789"), crc32c(as_bytes("12345"))), 0xe3069283u);
+}
+
+TEST(ShownUrlTest, HidesSignaturesAndKeepsWildcards) {
+  EXPECT_EQ(shown_urls("https://h/a.tar?X-Amz-Signature=canary&b=1: 403"),
+            "https://h/a.tar?...: 403");
+  EXPECT_EQ(shown_urls("'http://h/a?sig=canary' and 'https://h/b?token=canary'"),
+            "'http://h/a?...' and 'https://h/b?...'");
+  EXPECT_EQ(shown_urls("nothing matches 'https://h/train-?.tar'"),
+            "nothing matches 'https://h/train-?.tar'");
+  EXPECT_EQ(without_query("https://h/train-?.tar?sig=x"), "https://h/train-?.tar");
+  EXPECT_EQ(without_query("s3://bucket/a?b=c"), "s3://bucket/a?b=c");
+  const Status s = corrupt("at https://h/c?sig=canary it ends").in_file("https://h/d?sig=canary");
+  EXPECT_EQ(s.text().find("canary"), std::string::npos) << s.text();
+  EXPECT_EQ(s.place().file, "https://h/d?...");
 }
 
 TEST(HashTest, PiecesAreKeptApart) {

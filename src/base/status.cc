@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/shown_url.h"
+
 namespace headrace {
 
 const Place& Status::place() const {
@@ -28,7 +30,7 @@ Status Status::at(uint64_t offset) const {
 Status Status::in_file(std::string_view file) const {
   if (ok() || !state_->place.file.empty()) return *this;
   Place place = state_->place;
-  place.file = file;
+  place.file = shown_urls(std::string(file));
   return {state_->code, state_->message, std::move(place)};
 }
 
@@ -51,7 +53,8 @@ std::string Status::text() const {
   if (p.offset >= 0) add(fmt::format("offset {}", p.offset));
   if (p.sample >= 0) add(fmt::format("sample {}", p.sample));
   if (!p.key.empty()) add(fmt::format("key '{}'", p.key));
-  return where.empty() ? state_->message : fmt::format("{}: {}", where, state_->message);
+  return shown_urls(where.empty() ? state_->message
+                                  : fmt::format("{}: {}", where, state_->message));
 }
 
 Status invalid(std::string message) {

@@ -42,6 +42,7 @@ Packing default_packing(const TensorSpec& value) {
 }
 
 uint64_t held_bytes(const Column& column) {
+  if (column.device.kind == DeviceKind::kCuda) return 0;  // of the device, not of this budget
   uint64_t sum = column.values ? column.values->held_bytes() : 0;
   for (const SharedBuffer& item : column.items) sum += item ? item->held_bytes() : 0;
   return sum;

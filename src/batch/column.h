@@ -121,7 +121,7 @@ class ColumnSlot final : public Slot {
 // Dense where the shape is fixed, list where it is not: what a field gets unless asked.
 Packing default_packing(const TensorSpec& value);
 
-// All memory of its buffers (Buffer::held_bytes).
+// All memory of its buffers (Buffer::held_bytes); of a column on a device nothing.
 uint64_t held_bytes(const Column& column);
 
 }  // namespace headrace

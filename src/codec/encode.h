@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "codec/image.h"
+#include "codec/jpeg_layout.h"
 
 namespace headrace {
 
@@ -30,6 +31,7 @@ struct Picture {
 struct EncodeOptions {
   int quality = 90;       // 1 to 100, as libjpeg and libwebp count; PNG has none
   bool lossless = false;  // WebP; PNG always is, JPEG never
+  JpegSampling sampling = JpegSampling::k420;  // of a JPEG in colour
 };
 
 // The same pixels give the same bytes.

@@ -43,7 +43,7 @@ struct Session {
   Session& operator=(const Session&) = delete;
 
   // Over frames of C alone: nothing here has a destructor.
-  bool write(const Picture& picture, int quality) {
+  bool write(const Picture& picture, int quality, JpegSampling sampling) {
     if (setjmp(jump) != 0) return false;
     jpeg_create_compress(&c);
     jpeg_mem_dest(&c, &data, &size);
@@ -54,6 +54,12 @@ struct Session {
     jpeg_set_defaults(&c);
     jpeg_set_quality(&c, quality, TRUE);
     c.optimize_coding = TRUE;
+    if (c.num_components == 3) {
+      c.comp_info[0].h_samp_factor =
+          sampling == JpegSampling::k420 || sampling == JpegSampling::k422 ? 2 : 1;
+      c.comp_info[0].v_samp_factor =
+          sampling == JpegSampling::k420 || sampling == JpegSampling::k440 ? 2 : 1;
+    }
     jpeg_start_compress(&c, TRUE);
     while (c.next_scanline < c.image_height) {
       JSAMPROW row = const_cast<JSAMPROW>(picture.row(static_cast<int>(c.next_scanline)));
@@ -68,7 +74,7 @@ Result<Buffer> encode(const Picture& picture, const EncodeOptions& options) {
   HEADRACE_TRY(check_picture(picture, options));
   if (picture.mode == PixelMode::kRgba) return invalid("JPEG has no alpha: take RGB, PNG or WebP");
   Session session;
-  if (!session.write(picture, options.quality))
+  if (!session.write(picture, options.quality, options.sampling))
     return invalid(std::string("JPEG: ") + session.text.data());
   Buffer out(session.size);
   std::memcpy(out.data(), session.data, session.size);

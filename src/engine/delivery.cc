@@ -79,7 +79,7 @@ bool Delivery::may_open(const PlannedStep& step) {
 }
 
 void Delivery::open(PlannedStep& step) {
-  step.open(work_.columns, memory_.pool(), memory_.budget());
+  step.open(work_.columns, memory_.column_pool(), memory_.pool(), memory_.budget());
 }
 
 void Delivery::filled(const StepPointer& step) {

@@ -60,7 +60,8 @@ Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> colu
                    EngineOptions options)
     : work_(std::move(sources), std::move(columns), std::move(options)),
       pid_(getpid()),
-      memory_(work_.options.memory_budget_bytes, work_.sources.size(), work_.is_far),
+      memory_(work_.options.memory_budget_bytes, work_.sources.size(), work_.is_far,
+              work_.options.column_arena),
       bad_(work_.options.bad_samples),
       delivery_(work_, memory_, counters_, active_),
       decoding_(work_, memory_, counters_, active_, delivery_, planner_, bad_),

@@ -52,6 +52,7 @@ struct EngineOptions {
   uint64_t seed = 0;
   BadSamples bad_samples;
   std::vector<std::shared_ptr<const BatchStage>> stages;  // between packed and delivered, in order
+  std::shared_ptr<Arena> column_arena;  // where columns take their memory; null: as all else
 };
 
 // Those that may change while the engine runs.

@@ -5,9 +5,12 @@
 
 namespace headrace {
 
-Memory::Memory(uint64_t budget_bytes, size_t sources, bool is_far)
+Memory::Memory(uint64_t budget_bytes, size_t sources, bool is_far,
+               std::shared_ptr<Arena> column_arena)
     : budget_(budget_bytes),
       pool_(BufferPool::make(budget_bytes / 2, is_far ? slab_arena() : nullptr)),
+      column_pool_(column_arena ? BufferPool::make(budget_bytes / 4, std::move(column_arena))
+                                : pool_),
       units_(&budget_, pool_) {
   for (size_t k = 0; k < sources; ++k) stored_.push_back(std::make_unique<Budget>(~uint64_t{0}));
 }
@@ -19,20 +22,29 @@ uint64_t Memory::stored() const {
 }
 
 uint64_t Memory::with(uint64_t bytes) const {
-  return budget_.used() + std::max(bytes, pool_->idle_bytes());
+  return budget_.used() + std::max(bytes, idle_bytes());
+}
+
+uint64_t Memory::idle_bytes() const {
+  return pool_->idle_bytes() + (column_pool_ == pool_ ? 0 : column_pool_->idle_bytes());
+}
+
+void Memory::trim_idle(uint64_t bytes) {
+  const uint64_t freed = pool_->trim(bytes);
+  if (column_pool_ != pool_ && freed < bytes) column_pool_->trim(bytes - freed);
 }
 
 bool Memory::make_room(uint64_t bytes) {
   const uint64_t limit = budget_.limit();
   if (with(bytes) <= limit) return true;
   // Idle buffers beyond those that may serve this.
-  if (const uint64_t idle = pool_->idle_bytes(); idle > bytes)
-    pool_->trim(std::min(idle - bytes, with(bytes) - limit));
+  if (const uint64_t idle = idle_bytes(); idle > bytes)
+    trim_idle(std::min(idle - bytes, with(bytes) - limit));
   if (with(bytes) <= limit) return true;
   units_.evict(with(bytes) - limit);
   if (with(bytes) <= limit) return true;
-  if (const uint64_t idle = pool_->idle_bytes(); idle > bytes)
-    pool_->trim(std::min(idle - bytes, with(bytes) - limit));
+  if (const uint64_t idle = idle_bytes(); idle > bytes)
+    trim_idle(std::min(idle - bytes, with(bytes) - limit));
   return with(bytes) <= limit;
 }
 

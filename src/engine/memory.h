@@ -21,8 +21,8 @@ namespace headrace {
 // Thread-safe.
 class Memory {
  public:
-  // Of far storage very many buffers are in use at a time.
-  Memory(uint64_t budget_bytes, size_t sources, bool is_far);
+  // Of far storage very many buffers are in use at a time.  `column_arena` may be null.
+  Memory(uint64_t budget_bytes, size_t sources, bool is_far, std::shared_ptr<Arena> column_arena);
 
   // Whether so many more bytes fit, once idle memory and idle units are given up for them.
   bool make_room(uint64_t bytes);
@@ -33,6 +33,7 @@ class Memory {
   Budget& stored(size_t source) { return *stored_[source]; }
   uint64_t stored() const;
   BufferPool& pool() { return *pool_; }
+  BufferPool& column_pool() { return *column_pool_; }
   UnitCache& units() { return units_; }
   const UnitCache& units() const { return units_; }
 
@@ -42,7 +43,11 @@ class Memory {
 
   Budget budget_;
   std::vector<std::unique_ptr<Budget>> stored_;
+  uint64_t idle_bytes() const;
+  void trim_idle(uint64_t bytes);
+
   const std::shared_ptr<BufferPool> pool_;
+  const std::shared_ptr<BufferPool> column_pool_;  // the same, unless columns have their own arena
   UnitCache units_;
 };
 

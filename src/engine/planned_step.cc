@@ -36,11 +36,14 @@ void PlannedStep::replace(size_t slot, const Task& task) {
   step_.tasks[slot] = task;
 }
 
-void PlannedStep::open(const std::vector<ColumnWork>& columns, BufferPool& pool, Budget& budget) {
+void PlannedStep::open(const std::vector<ColumnWork>& columns, BufferPool& pool,
+                       BufferPool& list_pool, Budget& budget) {
   MutexLock lock(mu_);
   if (is_open_.load(std::memory_order_relaxed)) return;
   builders_.reserve(columns.size());
-  for (const ColumnWork& c : columns) builders_.emplace_back(c.spec, step_.tasks.size(), pool);
+  for (const ColumnWork& c : columns)
+    builders_.emplace_back(c.spec, step_.tasks.size(),
+                           c.spec.packing == Packing::kList ? list_pool : pool);
   memory_ = budget.take(dense_bytes(columns, step_.tasks.size()));
   is_open_.store(true, std::memory_order_release);
 }

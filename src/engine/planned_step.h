@@ -27,9 +27,10 @@ class PlannedStep {
   Task planned(size_t slot) const HEADRACE_EXCLUDES(mu_);  // before any replacement
   void replace(size_t slot, const Task& task) HEADRACE_EXCLUDES(mu_);
 
-  // Allocates the columns, once; later calls do nothing.
-  void open(const std::vector<ColumnWork>& columns, BufferPool& pool, Budget& budget)
-      HEADRACE_EXCLUDES(mu_);
+  // Allocates the columns, once; later calls do nothing.  Values of lists are no such memory that a
+  // device copies from by itself: nvJPEG reads past the end of those.
+  void open(const std::vector<ColumnWork>& columns, BufferPool& pool, BufferPool& list_pool,
+            Budget& budget) HEADRACE_EXCLUDES(mu_);
   bool is_open() const { return is_open_.load(std::memory_order_acquire); }
   ColumnBuilder& column(size_t c) { return builders_[c]; }  // once it is open
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/guard.h"
+#include "base/prefault.h"
 #include "engine/decoding.h"
 #include "engine/read_now.h"
 #include "trace/spans.h"
@@ -13,6 +14,8 @@ namespace headrace {
 namespace {
 
 constexpr uint64_t kNominalFile = 128 << 10;  // a plain file of unknown size, until some were seen
+constexpr uint64_t kFreshBytes = 1
+                                 << 20;  // reads from here on get their pages before they are sent
 constexpr int kReadEarly = 256;  // chunks that are read ahead after one was not in the page cache
 
 uint64_t length_of(const ReadRange& range, uint64_t nominal) {
@@ -236,6 +239,8 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, uint64_t step) 
     }
   };
   counters_.under_way(1);
+  if (work_.is_far && !work_.sources[source].policy.in_caller && bytes >= kFreshBytes)
+    prefault(request.into.span());
   unit->source->store().read(std::span(&request, 1));
 }
 

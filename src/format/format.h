@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "index/indexed_source.h"
+#include "storage/kept_blocks.h"
 #include "storage/sink.h"
 #include "storage/store.h"
 
@@ -26,6 +27,8 @@ struct ShardInput {
   FileInfo info;  // its size and time go into the part; info.part: which part of it is meant
   unsigned threads = 1;
   const std::atomic<bool>* cancel = nullptr;
+  unsigned blocks_ahead = 8;         // of a server, that are streamed at a time
+  const KeptBlocks* kept = nullptr;  // which get what was streamed; may be null
 
   bool cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
 };

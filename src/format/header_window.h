@@ -4,9 +4,11 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "base/buffer.h"
 #include "format/format.h"
+#include "storage/block_stream.h"
 
 namespace headrace {
 
@@ -14,10 +16,20 @@ namespace headrace {
 // single headers when it has to jump over data.  One thread at a time.
 class HeaderWindow {
  public:
-  explicit HeaderWindow(const ShardInput& shard) : shard_(shard) {}
+  enum Use : uint8_t {
+    kAnyOrder,
+    kInOrder,  // each header says where the next one is: of a server, all is streamed
+  };
+
+  explicit HeaderWindow(const ShardInput& shard, Use use = kAnyOrder) : shard_(shard) {
+    if (is_remote_ && use == kInOrder)
+      stream_.emplace(shard.store, shard.info.path, shard.info.bytes,
+                      BlockStreamOptions{.ahead = shard.blocks_ahead, .kept = shard.kept});
+  }
 
   // Precondition: offset + length is within the file.  Valid until the next call.
   Status bytes(uint64_t offset, uint64_t length, Bytes& out) {
+    if (stream_) return stream_->bytes(offset, length, out);
     if (offset < begin_ || offset + length > begin_ + buffer_.size())
       HEADRACE_TRY(move(offset, length));
     out = buffer_.bytes().subspan(offset - begin_, length);
@@ -45,6 +57,7 @@ class HeaderWindow {
 
   const ShardInput& shard_;
   const bool is_remote_ = shard_.store.cost(shard_.info.path).is_remote();
+  std::optional<BlockStream> stream_;
   Buffer buffer_;
   uint64_t begin_ = 0;
   uint64_t size_ = kSmallRead;

@@ -39,6 +39,7 @@ std::string_view unpacks(Bytes head) {
                        "7zXZ\0"sv))
     return "xz";
   if (text.starts_with("BZh"sv)) return "bzip2";
+  if (text.starts_with("\x04\x22\x4d\x18"sv)) return "lz4";
   return "";
 }
 

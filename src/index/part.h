@@ -62,7 +62,7 @@ struct PartHead {
   std::string format;
   uint64_t shard_bytes = 0;  // size and time of the shard when it was indexed
   int64_t modified_ns = 0;
-  std::vector<FolderStamp> folders = {};  // of a shard that is a folder: all that were listed
+  std::vector<FolderStamp> folders = {};  // of a folder: all listed; of a file: what describes it
   Schema schema = {};
   bool has_files = false;     // values lie in files of a table; else in the shard itself
   bool whole_files = false;   // each value is all of its file

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+#include "storage/open_store.h"
 #include "storage/paths.h"
-#include "storage/sink.h"
 
 namespace headrace {
 
@@ -15,11 +16,30 @@ std::string sidecar_path(const FileInfo& shard) {
   return sidecar_path(shard.path + '#' + part);
 }
 
+FolderStamp stamp_of_beside(std::string name, const FileInfo& info) {
+  const std::string version =
+      info.version.empty() ? version_of(info.bytes, info.modified_ns) : info.version;
+  return {std::move(name), static_cast<int64_t>(Hasher().add(version).finish().low >> 1)};
+}
+
+namespace {
+
+bool files_beside_are_current(const PartHead& head, const FileInfo& shard, const Store& store) {
+  // Of parts that were written before they named the file: nobody can tell.
+  if (head.folders.empty()) return head.format != "litdata";
+  return std::all_of(head.folders.begin(), head.folders.end(), [&](const FolderStamp& file) {
+    const Result<FileInfo> now = store.stat(join_path(parent_folder(shard.path), file.path));
+    return now.ok() && stamp_of_beside(file.path, now.value()) == file;
+  });
+}
+
+}  // namespace
+
 bool is_current(const Part& part, const FileInfo& shard, const Store& store) {
   const PartHead& head = part.head();
   if (!shard.is_folder)
-    return head.folders.empty() && head.shard_bytes == shard.bytes &&
-           head.modified_ns == shard.modified_ns;
+    return head.shard_bytes == shard.bytes && head.modified_ns == shard.modified_ns &&
+           files_beside_are_current(head, shard, store);
   if (head.folders.empty()) return false;
   return std::all_of(head.folders.begin(), head.folders.end(), [&](const FolderStamp& folder) {
     const Result<FileInfo> now = folder.path.empty()
@@ -48,7 +68,7 @@ Result<PartPointer> read_sidecar(const std::shared_ptr<const Store>& store, cons
 
 Status write_sidecar(const std::string& path, const Part& part) {
   if (part.bytes().empty()) return internal("only a part in memory can be written");
-  return write_file(path, part.bytes());
+  return write_url(path, part.bytes());
 }
 
 }  // namespace headrace

@@ -2,7 +2,8 @@
 //
 // Sidecar: the part of shard `X`, kept in one file, `X.hridx` beside it or
 // elsewhere.  It holds while X has the size and the time that the part names; of a
-// folder, while every folder that was listed has its time.
+// folder, while every folder that was listed has its time; of a shard that a file beside it
+// describes (LitData's index.json), while that has its size and time too.
 #pragma once
 
 #include <string>
@@ -21,6 +22,9 @@ inline std::string sidecar_path(const std::string& shard) {
 }
 // Of one part of the shard, where only that is meant: X#part.hridx.
 std::string sidecar_path(const FileInfo& shard);
+
+// A file beside a shard that says what is in it: for PartHead::folders of a shard that is a file.
+FolderStamp stamp_of_beside(std::string name, const FileInfo& info);
 
 // Whether the part still describes the shard.
 bool is_current(const Part& part, const FileInfo& shard, const Store& store);

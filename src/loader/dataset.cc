@@ -14,9 +14,8 @@ namespace {
 constexpr uint64_t kKeepUnits = 256 << 20;  // opened units kept for the next sample
 
 bool is_npy_field(const Source& source, const std::string& name) {
-  for (const Field& field : source.schema())
-    if (field.name == name) return field.kind == Kind::kNpy;
-  return false;
+  const Result<uint32_t> found = find_field(source.schema(), name);
+  return found.ok() && source.schema()[found.value()].kind == Kind::kNpy;
 }
 
 // A context of the calling thread's, which keeps it for the next sample.  A function of the user's

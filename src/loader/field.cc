@@ -73,7 +73,10 @@ Status describe_numbers(const FieldRequest& request, const Source& source, uint3
                         : field.shape};
       return {};
     case Kind::kNpy:
-      break;
+      if (!field.dtype) break;
+      spec.array = {true, field.dtype, field.shape};  // shapes vary, in a way that no shape says
+      spec.one_shape = spec.one_shape && request.packing == Packing::kDense;
+      return {};
     default:
       // Bytes: the user says what they hold, or the first sample shows that it is a .npy file.
       if (request.what == "scalar" || request.options.values().count("dtype") != 0) return {};
@@ -174,13 +177,18 @@ Result<FieldWork> finish_column(const FieldRequest& request, FieldWork work) {
 }  // namespace
 
 Result<uint32_t> find_field(const Schema& schema, const std::string& name) {
+  // Of thousands of fields mostly the same or the next one is asked for: the search goes on there.
+  thread_local size_t last = 0;
+  for (size_t k = 0; k < schema.size(); ++k)
+    if (const size_t f = (last + k) % schema.size(); schema[f].name == name) {
+      last = f;
+      return static_cast<uint32_t>(f);
+    }
   std::vector<std::string_view> names;
   std::string known;
-  for (uint32_t f = 0; f < schema.size(); ++f) {
-    if (schema[f].name == name) return f;
-    names.push_back(schema[f].name);
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", schema[f].name,
-                         kind_name(schema[f].kind));
+  for (const Field& field : schema) {
+    names.push_back(field.name);
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", field.name, kind_name(field.kind));
   }
   const std::string_view near = nearest_name(name, names);
   return invalid(fmt::format("there is no field '{}' in the data; it has {}{}", name, known,
@@ -202,21 +210,23 @@ std::vector<FieldRequest> fields_as_they_lie(const Schema& schema) {
 
 void share_pictures(std::vector<FieldRequest>& requests) {
   static std::atomic<uint64_t> next{1};
-  for (FieldRequest& a : requests) {
-    for (FieldRequest& b : requests) {
-      if (&a == &b || a.what != "image" || b.what != "image" || a.field != b.field) continue;
-      if (!read_alike(a.options, b.options)) continue;
-      if (a.share == 0) a.share = next++;
-      b.share = a.share;
+  std::vector<FieldRequest*> pictures;
+  for (FieldRequest& request : requests)
+    if (request.what == "image") pictures.push_back(&request);
+  for (FieldRequest* a : pictures) {
+    for (FieldRequest* b : pictures) {
+      if (a == b || a->field != b->field || !read_alike(a->options, b->options)) continue;
+      if (a->share == 0) a->share = next++;
+      b->share = a->share;
     }
   }
 }
 
 bool has_field(const FieldRequest& request, const Source& source) {
+  if (request.what == "key") return true;
   const Schema& schema = source.schema();
-  return request.what == "key" || std::any_of(schema.begin(), schema.end(), [&](const Field& f) {
-           return f.name == request.field;
-         });
+  return std::any_of(schema.begin(), schema.end(),
+                     [&](const Field& f) { return f.name == request.field; });
 }
 
 Result<FieldWork> make_field(const FieldRequest& request, const Source& source,
@@ -228,7 +238,8 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source,
                  .what = request.what,
                  .options = request.options,
                  .steps = request.steps,
-                 .share = request.share};
+                 .share = request.share,
+                 .late = request.late};
   if (request.many && (request.what == "key" || !request.joint.empty()))
     return invalid(fmt::format("field '{}': many=True does not go with {}", request.output,
                                request.what == "key" ? "hr.key" : "hr.joint"));
@@ -243,7 +254,7 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source,
   if (request.what == "key") {
     spec.what = "bytes";
     work.field = kKeyField;
-  } else if (has_field(request, source) || (!request.optional && !request.otherwise)) {
+  } else if ((!request.optional && !request.otherwise) || has_field(request, source)) {
     if (Status s = describe(request, source, work.field, spec); !s.ok())
       return s.with(fmt::format("field '{}'", request.output));
   } else {

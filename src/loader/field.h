@@ -37,6 +37,7 @@ struct FieldRequest {
   std::optional<DefaultValue> otherwise;
   bool optional = false;
   bool is_none_when_absent = false;
+  std::shared_ptr<LateWork> late;  // a device follows: see FieldSpec
   // Python functions: makes a decoder that goes on where this one ends.
   std::function<Result<DecoderPointer>(DecoderPointer)> then;
 };

@@ -60,6 +60,18 @@ size_t batches_ahead(uint64_t batch, int threads) {
   return static_cast<size_t>(std::clamp<uint64_t>(slots / std::max<uint64_t>(1, batch) + 2, 3, 64));
 }
 
+// Whether what is left to a device is the same in all sources.
+bool leave_the_same(const std::vector<FieldWork>& made) {
+  const DeferredSpec* first = made[0].decoder ? made[0].decoder->deferred() : nullptr;
+  return std::all_of(made.begin(), made.end(), [&](const FieldWork& field) {
+    const DeferredSpec* d = field.decoder ? field.decoder->deferred() : nullptr;
+    if (first == nullptr || d == nullptr) return first == d;
+    return d->has_pixels == first->has_pixels && d->result == first->result &&
+           d->mode == first->mode && d->scale == first->scale && d->bias == first->bias &&
+           d->channels_first == first->channels_first;
+  });
+}
+
 Status in_source(const Status& status, const std::string& name) {
   return name.empty() ? status : status.with(fmt::format("source '{}'", name));
 }
@@ -93,9 +105,10 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
   std::unique_ptr<Loader> out(new Loader);
   out->sources_ = std::move(sources);
   out->plan_options_ = options.plan;
+  HEADRACE_TRY(out->open_device(options));
   HEADRACE_TRY(out->add_sources());
   for (const FieldRequest& request : out->sources_.front().requests)
-    HEADRACE_TRY(out->add_column(request.output));
+    HEADRACE_TRY(out->add_column(request.output, options));
   HEADRACE_TRY(out->add_masks());
   HEADRACE_ASSIGN(out->plan_, Plan::make(out->plan_sources_, options.plan));
   if (out->epoch_length() == 0) return invalid("the data set has no sample");
@@ -111,6 +124,7 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
     HEADRACE_ASSIGN(std::shared_ptr<const BatchStage> mix, make_mix(*options.mix, specs));
     out->engine_options_.stages.push_back(std::move(mix));
   }
+  HEADRACE_TRY(out->add_device_stage());
   out->engine_ = std::make_unique<Engine>(out->works_, out->columns_, out->engine_options_);
   return out;
 }
@@ -131,16 +145,18 @@ Status Loader::add_sources() {
   return check_names(sources_);
 }
 
-// One output: what it is made of in each source, equal in all of them.
-Status Loader::add_column(const std::string& output) {
-  std::vector<FieldWork> made(sources_.size());
+// What one output is made of in each source.
+Status Loader::make_fields(const std::string& output, const std::shared_ptr<LateWork>& late,
+                           std::vector<FieldWork>& made) {
+  made.assign(sources_.size(), FieldWork());
   const FieldWork* like = nullptr;
   // First those that have it: they say what it is where another lacks it.
   for (const bool has : {true, false}) {
     for (size_t k = 0; k < sources_.size(); ++k) {
       const LoaderSource& s = sources_[k];
-      const FieldRequest& request = *request_of(s, output);
+      FieldRequest request = *request_of(s, output);
       if (has_field(request, *s.source) != has) continue;
+      request.late = late;
       auto field = make_field(request, *s.source, like == nullptr ? nullptr : &like->spec.value);
       if (!field.ok()) return in_source(field.status(), s.name);
       made[k] = std::move(field).value();
@@ -152,6 +168,19 @@ Status Loader::add_column(const std::string& output) {
         fmt::format("field '{}': the data have no field '{}': every sample gets what is given for "
                     "a missing one",
                     output, request_of(sources_.front(), output)->field));
+  return {};
+}
+
+// One output, equal in all sources.
+Status Loader::add_column(const std::string& output, const LoaderOptions& options) {
+  std::vector<FieldWork> made;
+  const std::shared_ptr<LateWork> late = late_work_of(output, options);
+  HEADRACE_TRY(make_fields(output, late, made));
+  if (late != nullptr && !leave_the_same(made)) {
+    HEADRACE_TRY(make_fields(output, nullptr, made));
+    late->why_on_cpu = "the sources of the blend store it in different ways";
+  }
+  if (late != nullptr) HEADRACE_TRY(tell_where(output, *late, made[0], options));
   for (size_t k = 1; k < made.size(); ++k)
     HEADRACE_TRY(check_equal(sources_.front().name, made[0].spec, sources_[k].name, made[k].spec));
   columns_.push_back({made[0].spec});
@@ -237,7 +266,10 @@ bool Loader::reads_runs() const {
 void Loader::choose_engine_options(const LoaderOptions& options) {
   const int ranks = std::max(1, options.local_ranks);
   EngineOptions& e = engine_options_;
-  e.compute_threads = options.threads > 0 ? options.threads : std::max(1, usable_cpus() / ranks);
+  // Threads that wait for a process leave their processor to it.
+  e.compute_threads = options.threads > 0 ? options.threads
+                                          : std::max(1, usable_cpus() / ranks - options.processes);
+  e.compute_threads += options.processes;
   e.memory_budget_bytes = options.memory_budget_bytes;
   if (e.memory_budget_bytes == 0)
     e.memory_budget_bytes =
@@ -294,6 +326,11 @@ Result<Engine::Next> Loader::next(std::unique_ptr<Batch>& out, int timeout_ms) {
 void Loader::stop() {
   engine_->stop();
   running_ = false;
+}
+
+void Loader::use_arena(std::shared_ptr<Arena> arena) {
+  engine_options_.column_arena = std::move(arena);
+  engine_ = std::make_unique<Engine>(works_, columns_, engine_options_);
 }
 
 Status Loader::load(const PlanState& state) {

@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "batch/mix.h"
+#include "codec/deferred.h"
 #include "engine/engine.h"
 #include "loader/field.h"
 #include "plan/plan.h"
 
 namespace headrace {
+
+class Gpu;
 
 struct LoaderSource {
   std::string name;  // of a mixture; "" for a single source
@@ -28,6 +31,25 @@ struct LoaderSource {
 // The source as a plan sees it: blocks of samples, or of the draws that weights give.
 Result<PlanSource> plan_source(const LoaderSource& source);
 
+// Where pictures are decoded.
+enum class DecodeOn : uint8_t {
+  kAuto,  // by the chip where it can, by the CPU's threads too where pictures wait for the chip
+  kGpu,   // by the chip; a field that it cannot decode is an error
+  kCpu,
+};
+
+// Batches are delivered on a GPU.
+struct DeviceOptions {
+  int index = 0;  // as CUDA counts the devices of this process
+  DecodeOn decode = DecodeOn::kAuto;
+};
+
+struct DeviceStats {
+  std::string name;                                    // "NVIDIA H200"
+  uint64_t decoded_on_device = 0, decoded_on_cpu = 0;  // pictures of fields that the chip decodes
+  uint64_t memory_used = 0, memory_peak = 0;
+};
+
 struct LoaderOptions {
   PlanOptions plan;
   int threads = 0;  // compute threads; 0: the usable CPUs over local_ranks
@@ -36,7 +58,10 @@ struct LoaderOptions {
   int local_ranks = 1;  // ranks that share this node and this affinity mask
   BadSamples bad_samples;
   std::optional<MixOptions> mix;
+  int processes = 0;       // that functions run in: so many threads more wait for them
   bool read_runs = false;  // also where the store prefers them
+  std::optional<DeviceOptions> device;
+  bool pinned = false;  // columns lie in memory that a GPU copies from by itself
 };
 
 // begin(), next(), load() and set_weights() by one consumer at a time; the rest from any thread.
@@ -59,6 +84,9 @@ class Loader {
   }
   Result<Engine::Next> next(std::unique_ptr<Batch>& out, int timeout_ms);
   void stop();
+  // From now on batches lie in memory of this arena.  Not while a feed runs.
+  void use_arena(std::shared_ptr<Arena> arena);
+  bool is_running() const { return running_; }
 
   // The state at a position.  load() makes the order of a state this loader's own.
   PlanState state(PlanPosition at) const { return plan_->state(at); }
@@ -79,12 +107,20 @@ class Loader {
   const std::vector<std::string>& notes() const { return notes_; }
   bool is_forked() const { return engine_->is_forked(); }
   EngineStats stats() const { return engine_->stats(); }
+  std::optional<DeviceStats> device_stats() const;
   std::vector<Quarantined> quarantine() const { return engine_->quarantine(); }
 
  private:
   Loader() = default;
   Status add_sources();
-  Status add_column(const std::string& output);
+  Status add_column(const std::string& output, const LoaderOptions& options);
+  Status make_fields(const std::string& output, const std::shared_ptr<LateWork>& late,
+                     std::vector<FieldWork>& made);
+  Status open_device(const LoaderOptions& options);
+  std::shared_ptr<LateWork> late_work_of(const std::string& output, const LoaderOptions& options);
+  Status tell_where(const std::string& output, const LateWork& late, const FieldWork& made,
+                    const LoaderOptions& options);
+  Status add_device_stage();
   Status add_masks();
   void choose_engine_options(const LoaderOptions& options);
   void choose_policies(const LoaderOptions& options);
@@ -100,9 +136,12 @@ class Loader {
   EngineOptions engine_options_;
   std::vector<std::string> notes_;
   bool running_ = false;
-  PlanPosition begun_;  // where the running feed began
-  PlanPosition ahead_;  // where it stands, as delivered
-  uint64_t until_ = 0;  // the epoch it ends before
+  PlanPosition begun_;                                // where the running feed began
+  PlanPosition ahead_;                                // where it stands, as delivered
+  uint64_t until_ = 0;                                // the epoch it ends before
+  std::shared_ptr<Gpu> gpu_;                          // null: batches stay on the CPU
+  unsigned samplings_ = 0;                            // that its engines decode
+  std::vector<std::shared_ptr<DecodeShare>> shares_;  // of the fields they decode
   std::unique_ptr<Engine> engine_;
 };
 

@@ -44,11 +44,20 @@ std::optional<Verdict> function_to_blame(const VerdictCounters& c, const std::st
                       head, f.seconds, of),
           "Do it in the fields' own steps, which run ahead in threads, or make it cheaper",
           std::move(numbers)};
+    if (f.processes > 0)
+      return Verdict{"python",
+                     fmt::format("{}; Python: map() on '{}' in {} processes and waiting for one "
+                                 "took {:.1f} s of {:.1f} s of computing",
+                                 head, f.field, f.processes, f.seconds, of),
+                     "Give it more processes where processors are free, or make it cheaper",
+                     std::move(numbers)};
     return Verdict{"python",
                    fmt::format("{}; Python: map() on '{}' and waiting for the GIL took {:.1f} s of "
                                "{:.1f} s of computing",
                                head, f.field, f.seconds, of),
-                   "Do it in the fields' own steps, or on the batch", std::move(numbers)};
+                   "Do it in processes, .map(fn, processes=n), in the fields' own steps, or on the "
+                   "batch",
+                   std::move(numbers)};
   }
   return std::nullopt;
 }

@@ -15,6 +15,7 @@ namespace headrace {
 struct FunctionCost {
   std::string field;  // "": of whole batches
   double seconds = 0;
+  int processes = 0;  // that it runs in; 0: on the threads
 };
 
 // What was counted since the loader was made.

@@ -45,6 +45,8 @@ TEST(VerdictTest, busy_threads_are_the_decoder_and_a_slow_function_comes_before_
   c.functions = {{"x", 30}};
   EXPECT_EQ(verdict_of(c).cause, "python");
   EXPECT_NEAR(verdict_of(c).numbers.at("python_share"), 30.0 / 38, 1e-9);
+  c.functions = {{"x", 30, 4}};
+  EXPECT_NE(verdict_of(c).finding.find("in 4 processes"), std::string::npos);
 }
 
 }  // namespace

@@ -46,6 +46,12 @@ std::vector<std::string> names_of(const ArrayPlaces& places) {
                                   : relative_names(places.paths, false);
 }
 
+// What kind of storage the times of the index are of: those of another tell nothing.
+std::string kind_of_times(const ArrayPlaces& places) {
+  const std::string_view scheme = scheme_of(places.paths.front());
+  return scheme.empty() ? "file" : std::string(scheme);
+}
+
 Status name_entries(const ArrayPlaces& places, Tree& index) {
   const Tree* entries = index.find("entries");
   if (entries == nullptr || entries->items().size() != places.paths.size())
@@ -59,6 +65,7 @@ Status name_entries(const ArrayPlaces& places, Tree& index) {
     out.add(std::move(entry));
   }
   index.set("mode", Tree(places.mode));
+  index.set("times", Tree(kind_of_times(places)));
   index.set("entries", std::move(out));
   return {};
 }
@@ -86,6 +93,10 @@ Result<Tree> read_index(const Store& store, const std::string& path) {
 
 Status check_current(const Tree& index, const ArrayPlaces& places, const Store& data,
                      bool on_purpose) {
+  const bool has_times = index.text_of("times") == kind_of_times(places);
+  const Compared compared = !on_purpose ? Compared::kAll
+                            : has_times ? Compared::kSome
+                                        : Compared::kSizes;
   const std::vector<Tree>& entries = index.find("entries")->items();
   const unsigned threads = waiting_threads(data, places.paths.front());
   const size_t step = on_purpose ? std::max<size_t>(1, entries.size() / kLookedAt) : 1;
@@ -98,9 +109,11 @@ Status check_current(const Tree& index, const ArrayPlaces& places, const Store& 
   const size_t looks = (entries.size() + step - 1) / step;
   return many(looks, [&](size_t look) -> Status {
     const size_t i = look * step;
-    if (is_current(entries[i], places.paths[i], data, looks == 1 ? many : alone, on_purpose))
+    if (is_current(entries[i], places.paths[i], data, looks == 1 ? many : alone, compared))
       return {};
-    return corrupt("has changed since it was indexed: index the data set again")
+    return corrupt(
+               "has changed since it was indexed, in its size or its time: index the data set "
+               "again (copies keep their times by cp -p or rsync -t)")
         .in_file(places.paths[i]);
   });
 }

@@ -28,7 +28,7 @@ class IndexBuilder {
 
   // A stretch at a time: parts are made in any order, and written in theirs.
   Status run(const std::string& folder) {
-    const size_t stretch = size_t{16} * indexer_.threads();
+    const size_t stretch = size_t{16} * indexer_.threads_for(shards_);
     for (size_t begin = 0; begin < shards_.size(); begin += stretch) {
       std::vector<PartPointer> parts(std::min(stretch, shards_.size() - begin));
       HEADRACE_TRY(make(begin, parts));
@@ -43,13 +43,14 @@ class IndexBuilder {
  private:
   Status make(size_t begin, std::vector<PartPointer>& parts) {
     Mutex mu;
-    const unsigned inside = parts.size() == 1 ? indexer_.threads() : 1;
-    return parallel_for(parts.size(), indexer_.threads(), [&](size_t i) -> Status {
+    const unsigned threads = indexer_.threads_for(shards_);
+    return parallel_for(parts.size(), threads, [&](size_t i) -> Status {
       if (options_.cancel != nullptr && options_.cancel->load())
         return cancelled("indexing was cancelled");
       PartPointer part = indexer_.find_kept(shards_[begin + i]);
       if (part == nullptr) {
-        HEADRACE_ASSIGN(part, indexer_.make(shards_[begin + i], inside));
+        HEADRACE_ASSIGN(part,
+                        indexer_.make(shards_[begin + i], std::min<size_t>(parts.size(), threads)));
       }
       parts[i] = part;
       MutexLock lock(mu);

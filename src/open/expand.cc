@@ -8,13 +8,14 @@
 #include <filesystem>
 #include <unordered_set>
 
+#include "base/shown_url.h"
 #include "format/folder_index.h"
 #include "format/registry.h"
 #include "format/splits.h"
 #include "index/names.h"
 #include "index/sidecar.h"
-#include "open/stat_memo.h"
 #include "storage/paths.h"
+#include "storage/stat_memo.h"
 
 namespace headrace {
 namespace {
@@ -25,7 +26,7 @@ constexpr size_t kMaxLookedAt =
     1000;  // paths that are looked at one by one: each may be a folder of shards
 
 bool has_wildcard(std::string_view text) {
-  return text.find_first_of("*?[") != std::string_view::npos;
+  return without_query(text).find_first_of("*?[") != std::string_view::npos;
 }
 
 // One level of a glob: what lies in `folder` and matches.
@@ -201,12 +202,22 @@ Result<std::vector<std::string>> expand_glob(const Store& store, const std::stri
 
 namespace {
 
-Result<Texts> expand_all(const Store& store, const std::vector<Texts>& named, bool is_far) {
+// All that the opening will ask about, at once; the store remembers.
+void look_ahead(const Store& store, Texts paths, bool sidecars) {
+  const size_t count = paths.size();
+  for (size_t i = 0; sidecars && i < count; ++i)
+    if (!has_wildcard(paths[i])) paths.push_back(sidecar_path(paths[i]));
+  if (count > 0) paths.push_back(join_path(parent_folder(paths[0]), kPackManifest));
+  (void)store.stat_all(paths);
+}
+
+Result<Texts> expand_all(const Store& store, const std::vector<Texts>& named, bool is_far,
+                         bool sidecars) {
   if (is_far) {
     Texts all;
     for (const Texts& paths : named)
       if (paths.size() <= kMaxLookedAt) all.insert(all.end(), paths.begin(), paths.end());
-    if (all.size() <= kMaxLookedAt) (void)store.stat_all(all);  // at once; it remembers
+    if (all.size() <= kMaxLookedAt) look_ahead(store, std::move(all), sidecars);
   }
   Texts out;
   for (const Texts& paths : named) {
@@ -225,17 +236,17 @@ Result<Texts> expand_all(const Store& store, const std::vector<Texts>& named, bo
 }  // namespace
 
 Result<std::vector<std::string>> expand_urls(const Store& store,
-                                             const std::vector<std::string>& urls) {
+                                             const std::vector<std::string>& urls, bool sidecars) {
   if (urls.empty()) return invalid("no data set is named");
   std::vector<Texts> named;
   for (const std::string& url : urls) {
     HEADRACE_ASSIGN(Texts paths, expand_braces(clean_path(url)));
     named.push_back(std::move(paths));
   }
-  if (store.cost(urls.front()).in_caller) return expand_all(store, named, false);
+  if (store.cost(urls.front()).in_caller) return expand_all(store, named, false, sidecars);
   // Borrowed: it lives as long as this call.
   const StatMemo memo(std::shared_ptr<const Store>(std::shared_ptr<const Store>(), &store));
-  return expand_all(memo, named, true);
+  return expand_all(memo, named, true, sidecars);
 }
 
 NamedPart split_part(const Store& store, const std::string& path) {
@@ -285,7 +296,8 @@ std::vector<std::string> relative_names(const std::vector<std::string>& paths, b
   const std::string common = common_folder(paths);
   std::vector<std::string> names;
   names.reserve(paths.size());
-  for (const std::string& path : paths) {
+  for (const std::string& url : paths) {
+    const std::string path(without_query(url));
     const bool whole = common.empty() && !path.starts_with('/');
     names.push_back(whole ? path : path.substr(common.size() + 1));
   }

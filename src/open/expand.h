@@ -25,9 +25,11 @@ inline constexpr size_t kMaxShards = 10'000'000;
 Result<std::vector<std::string>> expand_braces(const std::string& pattern);
 // Paths that match; sorted.  No match is kNotFound.
 Result<std::vector<std::string>> expand_glob(const Store& store, const std::string& pattern);
-// All of it, for every url in turn.  A plain path need not exist.
+// All of it, for every url in turn.  A plain path need not exist.  Of a server all that the opening
+// will ask about is asked at once; `sidecars`: these too.
 Result<std::vector<std::string>> expand_urls(const Store& store,
-                                             const std::vector<std::string>& urls);
+                                             const std::vector<std::string>& urls,
+                                             bool sidecars = true);
 
 // Without "file://" and trailing slashes.
 std::string clean_path(std::string path);

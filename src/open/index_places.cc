@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/shown_url.h"
 #include "index/sidecar.h"
 #include "storage/paths.h"
 
@@ -73,9 +74,14 @@ std::string existing_cache_folder() {
   return {};
 }
 
+void stamp_version(FileInfo& info) {
+  if (info.version.empty() || info.version == version_of(info.bytes, info.modified_ns)) return;
+  info.modified_ns = static_cast<int64_t>(Hasher().add(info.version).finish().low >> 1);
+}
+
 std::string cached_sidecar(const std::string& folder, const FileInfo& shard) {
   std::error_code error;
-  std::string text = shard.path;
+  std::string text(without_query(shard.path));  // which is signed anew every time
   if (scheme_of(text).empty()) {
     const std::filesystem::path absolute = std::filesystem::absolute(shard.path, error);
     if (!error) text = absolute.lexically_normal().string();

@@ -8,16 +8,18 @@
 #include <map>
 #include <tuple>
 
+#include "base/machine.h"
+#include "base/shown_url.h"
 #include "format/packed_fields.h"
 #include "format/registry.h"
 #include "index/manifest.h"
 #include "open/expand.h"
 #include "open/index_places.h"
 #include "open/shard_indexer.h"
-#include "open/stat_memo.h"
 #include "storage/memory.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
+#include "storage/stat_memo.h"
 #include "storage/versioned.h"
 
 namespace headrace {
@@ -85,7 +87,7 @@ bool shares_units(const Part& part) {
 // The parts of all shards become a source.
 Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<FileInfo>& shards,
                         std::vector<PartPointer> parts, std::shared_ptr<const Store> store,
-                        const OpenOptions& options) {
+                        const std::shared_ptr<const Store>& asked, const OpenOptions& options) {
   HEADRACE_TRY(check_alike(shards, parts));
   Opened opened;
   opened.format = parts[0]->head().format;
@@ -123,7 +125,7 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
                                   .block_bytes = row.block_bytes}));
     for (const std::string& notice : part.head().notices) {
       if (++noted <= kMaxNotices)
-        opened.notices.push_back(fmt::format("{}: {}", shards[i].path, notice));
+        opened.notices.push_back(shown_urls(fmt::format("{}: {}", shards[i].path, notice)));
     }
   }
   if (noted > kMaxNotices)
@@ -131,7 +133,7 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
         fmt::format("{}: and {} more like these", name_urls(urls), noted - kMaxNotices));
   if (made.shards.samples() == 0) return no_samples(urls, opened.notices);
   made.described =
-      described_by_pack(*store, parent_folder(shards[0].path), opened.format, made.schema);
+      described_by_pack(*asked, parent_folder(shards[0].path), opened.format, made.schema);
   made.parts = std::move(parts);
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
   return opened;
@@ -144,10 +146,23 @@ Status too_many(const std::vector<std::string>& urls, size_t missing) {
                   missing, kMaxImplicitShards, name_urls(urls)));
 }
 
+// What indexing reads of a server is kept for the first epoch, unless a cache keeps it anyway.
+std::shared_ptr<const KeptBlocks> blocks_kept_of(const std::shared_ptr<const Store>& store,
+                                                 const std::vector<std::string>& paths,
+                                                 const OpenOptions& options) {
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  if (paths.empty() || !options.cache.folder.empty() || !store->cost(paths[0]).is_remote())
+    return nullptr;
+  return std::make_shared<const KeptBlocks>(store, std::min(kMost, usable_memory_bytes() / 16));
+}
+
 Result<Opened> open_by_sidecars(const std::vector<std::string>& urls,
                                 const std::vector<std::string>& paths,
-                                std::shared_ptr<const Store> store, const OpenOptions& options) {
-  ShardIndexer indexer(store, options);
+                                std::shared_ptr<const Store> store,
+                                const std::shared_ptr<const Store>& asked,
+                                const OpenOptions& options) {
+  const auto kept = blocks_kept_of(store, paths, options);
+  ShardIndexer indexer(asked, options, kept);
   HEADRACE_ASSIGN(const std::vector<FileInfo> shards, indexer.stat_all(paths));
   std::vector<PartPointer> parts(shards.size());
   HEADRACE_TRY(indexer.find_all_kept(shards, parts));
@@ -166,7 +181,8 @@ Result<Opened> open_by_sidecars(const std::vector<std::string>& urls,
     built = missing();
     HEADRACE_TRY(indexer.make_missing(shards, parts));
   }
-  HEADRACE_ASSIGN(Opened opened, assemble(urls, shards, std::move(parts), store, options));
+  if (kept != nullptr && kept->held_bytes() > 0) store = kept;
+  HEADRACE_ASSIGN(Opened opened, assemble(urls, shards, std::move(parts), store, asked, options));
   opened.shards_built = built;
   opened.shards_reused = shards.size() - built;
   const std::vector<std::string> notices = indexer.notices();
@@ -281,7 +297,7 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
     blocks = blocks.subspan(row.blocks);
   }
   if (made.shards.samples() == 0) return no_samples(urls, {});
-  made.described = described_by_pack(*store, parent_folder(split_part(*store, paths[0]).path),
+  made.described = described_by_pack(*asked, parent_folder(split_part(*asked, paths[0]).path),
                                      opened.format, made.schema);
   made.load = load;
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
@@ -320,7 +336,7 @@ Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptio
   std::shared_ptr<const CacheStore> cache;
   HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of(urls, options, cache));
   const std::shared_ptr<const Store> asked = asked_once(store, urls);
-  HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*asked, urls));
+  HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*asked, urls, options.index.empty()));
   OpenOptions resolved = options;
   if (options.store == nullptr) {
     HEADRACE_ASSIGN(paths, absolute_paths(std::move(paths)));
@@ -331,7 +347,7 @@ Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptio
     }
   }
   HEADRACE_ASSIGN(Opened opened, options.index.empty()
-                                     ? open_by_sidecars(urls, paths, store, resolved)
+                                     ? open_by_sidecars(urls, paths, store, asked, resolved)
                                      : open_by_manifest(urls, paths, store, asked, resolved));
   if (cache != nullptr) cache->expect_files(files_of(*opened.source));
   opened.cache = std::move(cache);

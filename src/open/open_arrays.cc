@@ -16,6 +16,7 @@
 #include "base/machine.h"
 #include "base/parallel.h"
 #include "open/array_indexes.h"
+#include "open/array_selection.h"
 #include "open/expand.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
@@ -249,9 +250,10 @@ class ArrayOpener {
                      .axes = std::vector<AxisChoice>(lead->dims.size()),
                      .kind = lead->kind,
                      .step = window.dilation};
+    HEADRACE_TRY(select(window, *lead, field));
     std::vector<size_t> free;
     for (size_t a = 0; a < lead->dims.size(); ++a)
-      if (!along || a != *along) free.push_back(a);
+      if ((!along || a != *along) && field.axes[a].indexes.empty()) free.push_back(a);
     if (window.patch.size() > free.size())
       return invalid(fmt::format("field '{}': a patch of {} axes, and '{}' has {} beside '{}'",
                                  window.name, window.patch.size(), lead->name(), free.size(),
@@ -261,6 +263,27 @@ class ArrayOpener {
     reach_ = std::max(reach_,
                       window.from + (std::max<int64_t>(1, window.steps) - 1) * window.dilation + 1);
     d_.fields.push_back(std::move(field));
+    return {};
+  }
+
+  // Sets what of its axes the field takes.
+  Status select(const ArrayWindow& window, const FileArray& lead, ArrayField& field) const {
+    for (const auto& [axis, wanted] : window.select) {
+      const auto it = std::find(lead.dims.begin(), lead.dims.end(), axis);
+      if (it == lead.dims.end() || axis == along_)
+        return invalid(
+            fmt::format("field '{}': '{}' has no axis '{}' to select from; it has {}, and "
+                        "samples run along '{}'",
+                        window.name, lead.name(), axis, fmt::join(lead.dims, ", "), along_));
+      const auto at = static_cast<size_t>(it - lead.dims.begin());
+      const FileArray* coordinate = nullptr;
+      for (const FileArray& a : files_[0])
+        if (a.name() == axis && a.why.empty() && a.kind == Kind::kArray && a.values.is_null() &&
+            a.shape() == Extents{lead.shape()[at]})
+          coordinate = &a;
+      HEADRACE_ASSIGN(field.axes[at].indexes,
+                      find_indexes(axis, lead.shape()[at], coordinate, wanted, *store_));
+    }
     return {};
   }
 

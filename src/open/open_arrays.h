@@ -5,6 +5,7 @@
 // keeps (array_indexes.h).
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct ArrayWindow {
   int64_t from = 0;                 // relative to the position: a target begins behind the window
   int64_t dilation = 1;             // from one step to the next
   std::vector<int64_t> patch = {};  // of the last axes, drawn for each sample
+  // Of an axis: values of its coordinate, or indexes where it has none (array_selection.h).
+  std::map<std::string, std::vector<double>> select = {};
 };
 
 struct OpenArrayOptions {

@@ -12,6 +12,7 @@
 #include "base/npy.h"
 #include "open/array_indexes.h"
 #include "storage/open_store.h"
+#include "storage/sink.h"
 #include "storage/test_folder.h"
 
 namespace headrace {
@@ -76,6 +77,40 @@ TEST(OpenArraysTest, files_follow_each_other_and_windows_go_over_their_ends) {
   EXPECT_EQ(cut.source->size(), 3u);
   EXPECT_EQ(read_field(*cut.source, 1), (std::vector<float>{4, 5, 6, 7}));
   EXPECT_EQ(read_field(*cut.source, 1, 1), (std::vector<float>{8, 9}));
+}
+
+TEST(OpenArraysTest, values_of_a_coordinate_are_selected) {
+  const TestFolder f;
+  f.put("a.zarr/.zgroup", R"({"zarr_format": 2})");
+  const auto put = [&f](const std::string& name, const std::string& shape, const std::string& dims,
+                        const std::vector<float>& values) {
+    f.put("a.zarr/" + name + "/.zarray",
+          R"({"shape": [)" + shape + R"(], "chunks": [)" + shape +
+              R"(], "dtype": "<f4", "fill_value": null, "order": "C", "filters": null,
+                 "compressor": null, "zarr_format": 2})");
+    f.put("a.zarr/" + name + "/.zattrs", R"({"_ARRAY_DIMENSIONS": [)" + dims + "]}");
+    const std::string key = std::count(shape.begin(), shape.end(), ',') == 2 ? "0.0.0" : "0";
+    f.put("a.zarr/" + name + "/" + key, as_text(std::as_bytes(std::span(values))));
+  };
+  std::vector<float> all(2 * 3 * 2);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<float>(i);
+  put("z", "2, 3, 2", R"("time", "level", "x")", all);
+  put("level", "3", R"("level")", {1000, 850, 500});
+  const auto opened = [&f](std::map<std::string, std::vector<double>> select) {
+    return open_array_files({f / "a.zarr"}, {.windows = {{.name = "z", .select = select}}});
+  };
+  const OpenedArrays two = opened({{"level", {500, 1000}}}).value();
+  EXPECT_EQ(read_field(*two.source, 1), (std::vector<float>{10, 11, 6, 7}));
+  EXPECT_EQ(two.source->schema()[0].shape, (std::vector<int64_t>{2, 2}));
+  const OpenedArrays both = opened({{"level", {850}}, {"x", {1}}}).value();  // x by its number
+  EXPECT_EQ(read_field(*both.source, 0), (std::vector<float>{3}));
+  const auto says = [&](std::map<std::string, std::vector<double>> select, const char* words) {
+    EXPECT_NE(opened(std::move(select)).status().text().find(words), std::string::npos) << words;
+  };
+  says({{"level", {700}}}, "'level' has no value 700; it has 1000, 850, 500");
+  says({{"x", {2}}}, "there is no index 2 on 'x', which has 2");
+  says({{"y", {2}}}, "has no axis 'y' to select from");
+  says({{"time", {0}}}, "samples run along 'time'");
 }
 
 TEST(OpenArraysTest, what_does_not_fit_is_said) {
@@ -159,9 +194,12 @@ TEST_F(ArrayIndexTest, is_not_believed_of_a_file_that_changed) {
   f_.put("x.h5", npy_of(6, 2, 1));
   EXPECT_FALSE(find_array_index(places_, "").ok());
   ASSERT_TRUE(keep_array_index(places_, index_, f_ / "index").ok());
-  EXPECT_TRUE(find_array_index(places_, f_ / "index").ok());  // moved with its data: sizes count
+  EXPECT_EQ(find_array_index(places_, f_ / "index").status().code(), Code::kCorrupt);  // its time
+  // One that was made of files elsewhere: their times tell nothing.
+  ASSERT_TRUE(write_file(f_.put("old/headrace.arrays", ""), pack_array_index(index_)).ok());
+  EXPECT_TRUE(find_array_index(places_, f_ / "old").ok());
   f_.put("x.h5", npy_of(7, 2));
-  EXPECT_EQ(find_array_index(places_, f_ / "index").status().code(), Code::kCorrupt);
+  EXPECT_EQ(find_array_index(places_, f_ / "old").status().code(), Code::kCorrupt);
   EXPECT_EQ(find_array_index({{path_}, {"g"}, ""}, f_ / "index").status().code(),
             Code::kInvalidArgument);
 }

@@ -3,7 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "base/hash.h"
 #include "base/machine.h"
@@ -20,6 +24,7 @@ namespace {
 constexpr unsigned kWaitingThreads = 16;
 constexpr size_t kWorthThreads = 64;
 constexpr size_t kStatBatch = 16;
+constexpr unsigned kBlocksAhead = 32;  // of all shards that are streamed at a time
 
 // Of a server each question takes a round trip.
 unsigned waiting_threads(size_t shards, bool is_far) {
@@ -28,13 +33,6 @@ unsigned waiting_threads(size_t shards, bool is_far) {
 
 bool is_far(const Store& store, const std::string& path) {
   return !store.cost(path).in_caller;
-}
-
-// An index is of a file while its size and time are.  A store that has a better tag than these (an
-// ETag) has it looked at in place of the time, which may be missing or coarse there.
-void stamp(FileInfo& info) {
-  if (info.version.empty() || info.version == version_of(info.bytes, info.modified_ns)) return;
-  info.modified_ns = static_cast<int64_t>(Hasher().add(info.version).finish().low >> 1);
 }
 
 // Of a shard that its bytes do not tell, because they are damaged: whose folder it lies in.
@@ -70,11 +68,16 @@ Status belong_together(const Part& a, const std::string& a_path, const Part& b,
                   differ.first - mine.begin(), one, a_path, other, b_path));
 }
 
-ShardIndexer::ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions& options)
+ShardIndexer::ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions& options,
+                           std::shared_ptr<const KeptBlocks> kept)
     : store_(std::move(store)),
       options_(options),
+      kept_(std::move(kept)),
       threads_(options.threads != 0 ? options.threads : static_cast<unsigned>(usable_cpus())),
-      cache_(open_store(options.keep_sidecars ? existing_cache_folder() : std::string()).value()) {}
+      cache_(open_store(!options.keep_sidecars         ? std::string()
+                        : options.cache.folder.empty() ? existing_cache_folder()
+                                                       : index_in_cache(options.cache.folder))
+                 .value()) {}
 
 Result<std::vector<FileInfo>> ShardIndexer::stat_all(const std::vector<std::string>& paths) const {
   std::vector<FileInfo> infos(paths.size());
@@ -97,7 +100,7 @@ Result<std::vector<FileInfo>> ShardIndexer::stat_all(const std::vector<std::stri
       std::string part = std::move(infos[i].part);
       HEADRACE_ASSIGN(infos[i], std::move(found[i - begin]));
       infos[i].part = std::move(part);
-      stamp(infos[i]);
+      stamp_version(infos[i]);
     }
     return {};
   }));
@@ -147,7 +150,12 @@ Result<const Format*> ShardIndexer::format_of_folder(const std::string& folder) 
   return find_format("files");
 }
 
-Result<PartPointer> ShardIndexer::make(const FileInfo& shard, unsigned threads) const {
+unsigned ShardIndexer::threads_for(std::span<const FileInfo> shards) const {
+  if (shards.empty() || !is_far(*store_, shards.front().path)) return threads_;
+  return std::max(threads_, kWaitingThreads);
+}
+
+Result<PartPointer> ShardIndexer::make(const FileInfo& shard, size_t together) const {
   const Format* format = nullptr;
   if (!options_.format.empty()) {
     HEADRACE_ASSIGN(format, find_format(options_.format));
@@ -169,7 +177,14 @@ Result<PartPointer> ShardIndexer::make(const FileInfo& shard, unsigned threads) 
     return invalid(fmt::format("{} has no parts to choose from: leave '#{}' away", format->name,
                                shard.part))
         .in_file(shard.path);
-  Result<PartPointer> part = format->index({*store_, shard, threads, options_.cancel});
+  const auto shares = static_cast<unsigned>(std::clamp<size_t>(together, 1, 1024));
+  Result<PartPointer> part =
+      format->index({.store = *store_,
+                     .info = shard,
+                     .threads = std::max(1u, threads_ / shares),
+                     .cancel = options_.cancel,
+                     .blocks_ahead = std::clamp(kBlocksAhead / shares, 2u, 16u),
+                     .kept = kept_.get()});
   if (!part.ok()) return part.status().in_file(shard.path);
   return part;
 }
@@ -205,8 +220,16 @@ std::optional<OpenedUrl> ShardIndexer::write_somewhere(const FileInfo& shard, co
   const Status beside =
       is_remote ? unsupported("the data are not on this machine") : write_sidecar(path, part);
   if (beside.ok()) return OpenedUrl{store_, path};
-  const Result<std::string> cache = cache_folder();
+  const std::string own =
+      options_.cache.folder.empty() ? std::string() : index_in_cache(options_.cache.folder);
+  const bool has_own = !own.empty() && (::mkdir(own.c_str(), 0700) == 0 || errno == EEXIST) &&
+                       ::access(own.c_str(), W_OK) == 0;
+  const Result<std::string> cache = has_own ? own : cache_folder();
   Status cached = cache.status();
+  if (has_own) {  // as the user asked for: no word about it
+    const std::string kept = cached_sidecar(own, shard);
+    if (write_sidecar(kept, part).ok()) return OpenedUrl{cache_.store, kept};
+  }
   OpenedUrl place{cache_.store, cache.ok() ? cached_sidecar(cache.value(), shard) : ""};
   if (cache.ok()) cached = write_sidecar(place.path, part);
   if (!cached.ok()) {
@@ -226,15 +249,12 @@ Status ShardIndexer::make_missing(const std::vector<FileInfo>& shards,
     if (parts[i] == nullptr) missing.push_back(i);
   Mutex mu;
   IndexProgress progress{.shards = missing.size()};
-  const auto inside =
-      static_cast<unsigned>(std::max<size_t>(1, threads_ / std::max<size_t>(1, missing.size())));
-  const bool far = !missing.empty() && is_far(*store_, shards[missing.front()].path);
-  const unsigned threads = far ? std::max(threads_, kWaitingThreads) : threads_;
+  const unsigned threads = threads_for(shards);
   return parallel_for(missing.size(), threads, [&](size_t m) -> Status {
     const size_t i = missing[m];
     if (options_.cancel != nullptr && options_.cancel->load())
       return cancelled("indexing was cancelled");
-    HEADRACE_ASSIGN(parts[i], make(shards[i], inside));
+    HEADRACE_ASSIGN(parts[i], make(shards[i], std::min<size_t>(missing.size(), threads)));
     const uint64_t samples = parts[i]->head().samples;
     keep(shards[i], parts[i]);
     MutexLock lock(mu);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,9 @@ Status belong_together(const Part& a, const std::string& a_path, const Part& b,
 // Thread-safe: shards are indexed in parallel.
 class ShardIndexer {
  public:
-  ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions& options);
+  // `kept`, which may be null, gets what is read of servers for the index.
+  ShardIndexer(std::shared_ptr<const Store> store, const OpenOptions& options,
+               std::shared_ptr<const KeptBlocks> kept = nullptr);
 
   // Size and time of every path; a missing one is an error that names it.
   Result<std::vector<FileInfo>> stat_all(const std::vector<std::string>& paths) const;
@@ -30,14 +33,15 @@ class ShardIndexer {
   PartPointer find_kept(const FileInfo& shard);
   // Null becomes what find_kept() gives, for every shard.
   Status find_all_kept(const std::vector<FileInfo>& shards, std::vector<PartPointer>& parts);
-  // Makes the part.
-  Result<PartPointer> make(const FileInfo& shard, unsigned threads) const;
+  // Makes the part; as one of so many at a time.
+  Result<PartPointer> make(const FileInfo& shard, size_t together) const;
+  // Threads that make so many parts: of a server they wait more than they compute.
+  unsigned threads_for(std::span<const FileInfo> shards) const;
   // Beside the shard, else in the cache, else nowhere; what a user should know is noted, once.
   void keep(const FileInfo& shard, PartPointer& part);
   // Makes and keeps every part that is null, on all threads, with progress.
   Status make_missing(const std::vector<FileInfo>& shards, std::vector<PartPointer>& parts);
 
-  unsigned threads() const { return threads_; }
   std::vector<std::string> notices() const;
 
  private:
@@ -49,6 +53,7 @@ class ShardIndexer {
 
   const std::shared_ptr<const Store> store_;
   const OpenOptions& options_;
+  const std::shared_ptr<const KeptBlocks> kept_;
   const unsigned threads_;
   const OpenedUrl cache_;  // an existing cache folder, or ""
   std::atomic<uint64_t> memory_used_{0};

@@ -48,8 +48,8 @@ Extents ArrayReader::shape(size_t variable) const {
 }
 
 DType ArrayReader::dtype(size_t variable) const {
-  const DType stored = d_.variables[variable].segments[0]->dtype;
-  return unpacks_[variable] ? unpacked_dtype(stored) : stored;
+  const Variable& v = d_.variables[variable];
+  return unpacks_[variable] ? unpacked_dtype(v) : v.segments[0]->dtype;
 }
 
 bool ArrayReader::unpacks(size_t variable) const {
@@ -68,7 +68,7 @@ Status ArrayReader::read(size_t variable, const Region& region, unsigned threads
   if (!inside)
     return internal(fmt::format("a region at [{}] that is not within [{}]",
                                 fmt::join(region.begin, ","), fmt::join(whole, ",")));
-  const size_t item = size_of(d_.variables[variable].segments[0]->dtype);
+  const size_t item = slot_bytes(d_.variables[variable]);
   const auto elements = static_cast<size_t>(elements_in(region.size));
   out.resize(elements * size_of(dtype(variable)));
   if (out.size() == 0) return {};
@@ -87,11 +87,15 @@ Status ArrayReader::read(size_t variable, const Region& region, unsigned threads
   HEADRACE_TRY(parallel_for((boxes.size() + in_job - 1) / in_job, threads, work));
   const int64_t begin =
       d_.variables[variable].along ? region.begin[*d_.variables[variable].along] : 0;
+  Status status;
   visit_stretches(d_.variables[variable], begin, 1, region.size, [&](const Stretch& stretch) {
-    turn_stretch(stretch, raw);
-    if (unpacks_[variable]) unpack_stretch(stretch, raw, out.span());
+    const Bytes stored = turn_stretch(stretch, item, raw);
+    if (!unpacks_[variable]) return;
+    unpack_stretch(stretch, stored, dtype(variable), out.span());
+    if (is_mixed(d_.variables[variable]) && !stretch.array->packed && status.ok())
+      status = check_exact(*stretch.array, stored);
   });
-  return {};
+  return status;
 }
 
 }  // namespace headrace

@@ -8,6 +8,7 @@
 #include "open/expand.h"
 #include "pack/layout.h"
 #include "pack/sample_reader.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -47,7 +48,8 @@ Result<PackEstimate> estimate_pack(const Source& source, const std::string& fold
     }));
   }
   out.sample_bytes = std::max<uint64_t>(1, bytes / std::max<uint64_t>(1, looked));
-  out.free_bytes = free_bytes_at(clean_path(folder));
+  const std::string place = clean_path(folder);
+  out.free_bytes = scheme_of(place).empty() ? free_bytes_at(place) : ~uint64_t{0};
   return out;
 }
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/journal.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 
 #include "index/sidecar.h"
@@ -53,16 +50,6 @@ bool is_packs(std::string_view name) {
 Status foreign(const std::string& folder, std::string_view what) {
   return invalid(fmt::format("the folder is not empty: '{}' is there; give a new one", what))
       .in_file(folder);
-}
-
-Status append_line(const std::string& path, const std::string& line) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd < 0) return from_errno(errno, "open").in_file(path);
-  const bool failed = ::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()) ||
-                      ::fsync(fd) != 0;
-  const int error = errno;
-  ::close(fd);
-  return failed ? from_errno(error, "write").in_file(path) : Status();
 }
 
 }  // namespace
@@ -113,7 +100,12 @@ void Journal::read_lines(const Store& store, const std::string& text) {
 
 Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::string head) {
   HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of_all({&folder, 1}));
-  HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store->list(folder));
+  Result<std::vector<FileInfo>> listed = store->list(folder);
+  // Of an object store nothing is a folder before there is something in it.
+  const bool is_new = listed.status().code() == Code::kNotFound && !scheme_of(folder).empty();
+  if (!listed.ok() && !is_new) return listed.status();
+  const std::vector<FileInfo> entries =
+      is_new ? std::vector<FileInfo>() : std::move(listed).value();
   Journal journal(folder, std::move(head));
   std::string record;
   for (const FileInfo& entry : entries) {
@@ -124,7 +116,8 @@ Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::stri
   if (record.empty()) {
     for (const FileInfo& entry : entries)
       if (!is_temporary_name(base_name(entry.path))) return foreign(folder, base_name(entry.path));
-    HEADRACE_TRY(write_file(join_path(folder, kUnfinishedName), as_bytes(journal.head_ + '\n')));
+    journal.text_ = journal.head_ + '\n';
+    HEADRACE_TRY(write_url(join_path(folder, kUnfinishedName), as_bytes(journal.text_)));
     return journal;
   }
   HEADRACE_ASSIGN(const Buffer bytes, store->read_all(record));
@@ -139,16 +132,21 @@ Result<Journal> Journal::open(const std::string& folder, Hash128 plan, std::stri
         .in_file(folder);
   journal.finished_ = base_name(record) == kPackManifest;
   // A run that was killed between its last two steps left both.
-  if (journal.finished_) ::unlink((join_path(folder, kUnfinishedName)).c_str());
+  if (journal.finished_) HEADRACE_TRY(remove_url(join_path(folder, kUnfinishedName)));
   for (const FileInfo& entry : entries)
-    if (is_temporary_name(base_name(entry.path))) ::unlink(entry.path.c_str());
+    if (is_temporary_name(base_name(entry.path))) HEADRACE_TRY(remove_url(entry.path));
+  journal.text_ = text;
   journal.read_lines(*store, text);
   return journal;
 }
 
 Status Journal::add(const PackedShard& shard) {
   MutexLock lock(*mu_);
-  return append_line(join_path(folder_, kUnfinishedName), '\n' + shard_line(shard) + '\n');
+  const std::string path = join_path(folder_, kUnfinishedName);
+  const std::string line = '\n' + shard_line(shard) + '\n';
+  if (scheme_of(path).empty()) return append_to_file(path, as_bytes(line));
+  text_ += line;  // an object is written whole
+  return write_url(path, as_bytes(text_));
 }
 
 Status Journal::finish(const std::vector<PackedShard>& shards) {
@@ -156,9 +154,8 @@ Status Journal::finish(const std::vector<PackedShard>& shards) {
   for (size_t i = 0; i < shards.size(); ++i)
     text += shard_line(shards[i]) + (i + 1 < shards.size() ? ",\n" : "\n");
   text += "]}\n";
-  HEADRACE_TRY(write_file(join_path(folder_, kPackManifest), as_bytes(text)));
-  ::unlink((join_path(folder_, kUnfinishedName)).c_str());
-  return {};
+  HEADRACE_TRY(write_url(join_path(folder_, kPackManifest), as_bytes(text)));
+  return remove_url(join_path(folder_, kUnfinishedName));
 }
 
 }  // namespace headrace

@@ -68,6 +68,7 @@ class Journal {
 
   std::string folder_;
   std::string head_;  // first line of both files
+  std::string text_;  // of the unfinished one, as far as it is known here
   bool finished_ = false;
   std::vector<PackedShard> done_;
   std::unique_ptr<Mutex> mu_ = std::make_unique<Mutex>();  // one line at a time

@@ -8,6 +8,7 @@
 #include "open/index_places.h"
 #include "pack/packer.h"
 #include "storage/open_store.h"
+#include "storage/paths.h"
 
 namespace headrace {
 
@@ -15,11 +16,13 @@ Result<PackResult> pack(const Source& source, const std::string& folder,
                         const PackOptions& options) {
   HEADRACE_ASSIGN(const Format* format, find_format(options.format));
   HEADRACE_ASSIGN(Selection selection, select_fields(source.schema(), options));
-  HEADRACE_ASSIGN(const std::string place, local_path(clean_path(folder)));
-  HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of_all({&place, 1}));
+  const std::string place = clean_path(folder);
+  HEADRACE_TRY(can_write(place));
+  HEADRACE_ASSIGN(const std::shared_ptr<const Store> store,
+                  store_of_all({&place, 1}, options.storage));
   HEADRACE_ASSIGN(const PackEstimate estimate, estimate_pack(source, place, options));
   std::error_code error;
-  std::filesystem::create_directories(place, error);
+  if (scheme_of(place).empty()) std::filesystem::create_directories(place, error);
   if (error) return from_errno(error.value(), "make folder").in_file(place);
   HEADRACE_ASSIGN(const std::unique_ptr<BuildLock> lock, BuildLock::acquire(place, options.cancel));
   const PackLayout layout{source.size(), estimate.shards, options.keep_order,

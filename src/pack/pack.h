@@ -8,6 +8,9 @@
 //   DST/headrace.unfinished                     while it is not done: what is; a restart goes on
 //   from it
 //
+// The folder may be one of an object store (s3://bucket/train): a shard is then sent while it is
+// written, in parts, or, where its format goes back in its file, from a temporary file.
+//
 // The same source, fields and options give the same bytes, whatever the threads, the
 // machine, and how often it was killed and started again.
 #pragma once
@@ -22,6 +25,7 @@
 #include "base/status.h"
 #include "index/source.h"
 #include "pack/recode.h"
+#include "storage/store_options.h"
 
 namespace headrace {
 
@@ -49,6 +53,7 @@ struct PackOptions {
   std::vector<std::string> recode_fields = {};  // pictures that `recode` is for; empty: all
   // Samples held between source and shards; 0: an eighth of the usable memory, at most 8 GiB.
   uint64_t memory_bytes = 0;
+  StoreOptions storage = current_store_options();          // of a folder that is a URL
   std::function<void(const PackProgress&)> progress = {};  // from any thread, one at a time
   const std::atomic<bool>* cancel = nullptr;
 };

@@ -130,6 +130,7 @@ Status Packer::check_keys() {
 }
 
 Result<PackResult> Packer::run() {
+  const ScopedStoreOptions storage(options_.storage);
   HEADRACE_TRY(check_keys());
   HEADRACE_ASSIGN(Journal journal, Journal::open(folder_, plan(), head()));
   PackResult result{.samples = layout_.samples, .shards = layout_.shards};
@@ -278,6 +279,7 @@ Status Packer::read_some(std::span<const Wish> wishes, Wave& wave) {
 }
 
 Status Packer::write_some(size_t number, Wave& wave, Journal& journal) {
+  const ScopedStoreOptions storage(options_.storage);  // of this thread
   Job& job = jobs_[number];
   const std::string name = shard_name(job.shard);
   const auto named = [&name](const Status& s) { return s.with(name); };
@@ -324,7 +326,9 @@ Status Packer::describe_folder() const {
 
 // Reads back what was written, as far as an index does, and keeps it beside.
 Status Packer::index(uint64_t s) const {
-  HEADRACE_ASSIGN(const FileInfo info, store_->stat(join_path(folder_, shard_name(s))));
+  const ScopedStoreOptions storage(options_.storage);
+  HEADRACE_ASSIGN(FileInfo info, store_->stat(join_path(folder_, shard_name(s))));
+  stamp_version(info);
   if (read_sidecar(store_, sidecar_path(info.path), info, *store_, ~uint64_t{0}).ok()) return {};
   HEADRACE_ASSIGN(const PartPointer part, format_.index({*store_, info, 1, options_.cancel}));
   if (part->head().samples != shards_[s].samples)

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/shard_writer.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 
 #include "base/crc32c.h"
 #include "storage/open_store.h"
@@ -32,6 +37,57 @@ class CheckedSink final : public Sink {
   bool& rewritten_;
 };
 
+// Bytes that may be written over on their way to where they cannot be: a file of this machine, sent
+// when it is complete.
+class SpooledSink final : public Sink {
+ public:
+  SpooledSink(int fd, std::unique_ptr<Sink> to) : fd_(fd), to_(std::move(to)) {}
+  ~SpooledSink() override { ::close(fd_); }
+
+  Status append(Bytes data) override {
+    HEADRACE_TRY(rewrite(bytes_, data));
+    bytes_ += data.size();
+    return {};
+  }
+  Status rewrite(uint64_t offset, Bytes data) override {
+    while (!data.empty()) {
+      const ssize_t n = ::pwrite(fd_, data.data(), data.size(), static_cast<off_t>(offset));
+      if (n < 0 && errno != EINTR) return from_errno(errno, "write a temporary file");
+      if (n <= 0) continue;
+      data = data.subspan(static_cast<size_t>(n));
+      offset += static_cast<uint64_t>(n);
+    }
+    return {};
+  }
+  Status close() override {
+    std::vector<std::byte> some(std::min<uint64_t>(bytes_, uint64_t{1} << 20));
+    for (uint64_t at = 0; at < bytes_;) {
+      const ssize_t n = ::pread(fd_, some.data(), some.size(), static_cast<off_t>(at));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return from_errno(n == 0 ? EIO : errno, "read a temporary file");
+      HEADRACE_TRY(to_->append(Bytes(some).first(static_cast<size_t>(n))));
+      at += static_cast<uint64_t>(n);
+    }
+    return to_->close();
+  }
+
+ private:
+  const int fd_;  // of a file without a name: it goes with the process
+  const std::unique_ptr<Sink> to_;
+  uint64_t bytes_ = 0;
+};
+
+// Where a file of a shard goes.
+Result<std::unique_ptr<Sink>> sink_for(const Format& format, const std::string& path) {
+  HEADRACE_ASSIGN(std::unique_ptr<Sink> sink, open_sink(path));
+  if (!format.rewrites || scheme_of(path).empty()) return sink;
+  std::error_code error;
+  const std::string folder = std::filesystem::temp_directory_path(error).string();
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) return from_errno(errno, "make a temporary file").in_file(folder);
+  return std::unique_ptr<Sink>(new SpooledSink(fd, std::move(sink)));
+}
+
 }  // namespace
 
 Result<uint32_t> checksum_of(const Store& store, const std::string& path) {
@@ -54,12 +110,13 @@ Result<std::unique_ptr<ShardWriter>> ShardWriter::open(const Format& format,
   self->shard_.file.name = name;
   self->shard_.samples = samples;
   ShardOutput out{.schema = schema, .samples = samples};
-  HEADRACE_ASSIGN(std::unique_ptr<Sink> sink, file_sink(join_path(folder, name)));
+  HEADRACE_ASSIGN(std::unique_ptr<Sink> sink, sink_for(format, join_path(folder, name)));
   out.file = std::make_unique<CheckedSink>(std::move(sink), self->shard_.file, self->rewritten_);
   if (!format.companion.empty()) {
     PackedFile& companion = self->shard_.companion.emplace();
     companion.name = companion_path(format, name);
-    HEADRACE_ASSIGN(std::unique_ptr<Sink> second, file_sink(join_path(folder, companion.name)));
+    HEADRACE_ASSIGN(std::unique_ptr<Sink> second,
+                    sink_for(format, join_path(folder, companion.name)));
     out.companion =
         std::make_unique<CheckedSink>(std::move(second), companion, self->companion_rewritten_);
   }

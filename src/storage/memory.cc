@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "storage/read_each.h"
+
 namespace headrace {
 
 void MemoryStore::put(const std::string& path, std::vector<std::byte> bytes) {
@@ -52,15 +54,7 @@ Status MemoryStore::read_one(ReadRequest& request) const {
 }
 
 void MemoryStore::read(std::span<ReadRequest> requests) const {
-  for (ReadRequest& request : requests) {
-    if (request.is_cancelled()) {
-      complete_cancelled(std::move(request));
-      continue;
-    }
-    mark_sent(request);
-    Status status = read_one(request);
-    complete(std::move(request), std::move(status));
-  }
+  read_each(requests, [&](ReadRequest& request) { return read_one(request); });
 }
 
 StoreCost MemoryStore::cost(const std::string&) const {

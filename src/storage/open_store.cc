@@ -2,13 +2,17 @@
 #include "storage/open_store.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <map>
 
 #include "base/mutex.h"
 #include "base/per_process.h"
 #include "storage/paths.h"
+#include "storage/stat_memo.h"
 
 namespace headrace {
 
@@ -70,11 +74,18 @@ OpenStores& open_stores() {
   return *stores;
 }
 
+std::atomic<OtherStores> other_stores{nullptr};
+
 const StoreKind* find_kind(std::string_view scheme) {
   for (const StoreKind* kind : all_stores())
     if (std::find(kind->schemes.begin(), kind->schemes.end(), scheme) != kind->schemes.end())
       return kind;
   return nullptr;
+}
+
+bool is_local(std::string_view url) {
+  const std::string_view scheme = scheme_of(url);
+  return scheme.empty() || scheme == kFile;
 }
 
 std::string without_file(std::string_view url) {
@@ -89,6 +100,13 @@ struct Owner {
   std::string_view scheme = {};  // where it matters
   bool operator==(const Owner&) const = default;
 };
+
+Result<std::shared_ptr<const Store>> make_other(std::string_view url, std::string_view scheme) {
+  Result<std::shared_ptr<const Store>> made = other_stores.load()(scheme);
+  if (made.ok() || made.status().code() != Code::kUnsupported) return made;
+  return unsupported(fmt::format("'{}': headrace does not read {}:// itself ({}), and {}", url,
+                                 scheme, open_stores().known(), made.status().message()));
+}
 
 // https://name:password@host/…
 bool names_password(std::string_view url) {
@@ -110,6 +128,7 @@ Result<Owner> owner_of(std::string_view url) {
   if (auto store = open_stores().registered(scheme); store != nullptr)
     return Owner{.registered = std::move(store)};
   const StoreKind* kind = find_kind(scheme.empty() ? kFile : scheme);
+  if (kind == nullptr && other_stores.load() != nullptr) return Owner{.scheme = scheme};
   if (kind == nullptr)
     return unsupported(
         fmt::format("'{}': this build does not read {}://; it reads plain paths and {}", url,
@@ -126,7 +145,17 @@ Result<OpenedUrl> open_store(std::string_view url, const StoreOptions& options) 
   if (owner.registered) return OpenedUrl{std::move(owner.registered), std::string(url)};
   const std::string_view scheme = scheme_of(url);
   HEADRACE_TRY(options.validate());
-  HEADRACE_ASSIGN(std::shared_ptr<const Store> store, owner.kind->make(options, scheme));
+  const auto make = [&] {
+    return owner.kind == nullptr ? make_other(url, scheme) : owner.kind->make(options, scheme);
+  };
+  const bool is_asked_once = options.opening != nullptr && !is_local(url);
+  HEADRACE_ASSIGN(std::shared_ptr<const Store> store,
+                  is_asked_once
+                      ? options.opening->store(
+                            fmt::format("{} {}", owner.kind == nullptr ? "other" : owner.kind->name,
+                                        owner.scheme),
+                            make)
+                      : make());
   return OpenedUrl{std::move(store),
                    scheme.empty() || scheme == kFile ? without_file(url) : std::string(url)};
 }
@@ -151,6 +180,47 @@ Result<std::string> local_path(std::string_view url) {
   if (scheme.empty() || scheme == kFile) return without_file(url);
   return unsupported(
       fmt::format("'{}': this build writes local files, not {}://; give a path", url, scheme));
+}
+
+namespace {
+
+Result<const StoreKind*> writer_of(const std::string& url) {
+  const StoreKind* kind = find_kind(scheme_of(url));
+  if (kind != nullptr && kind->write != nullptr) return kind;
+  return unsupported(
+      fmt::format("'{}': this build writes plain paths and s3://, not {}://", url, scheme_of(url)));
+}
+
+}  // namespace
+
+Status can_write(const std::string& url) {
+  return is_local(url) ? Status() : writer_of(url).status();
+}
+
+Result<std::unique_ptr<Sink>> open_sink(const std::string& url, const StoreOptions& options) {
+  if (is_local(url)) return file_sink(without_file(url));
+  HEADRACE_ASSIGN(const StoreKind* kind, writer_of(url));
+  return kind->write(options, url);
+}
+
+Status write_url(const std::string& url, Bytes data, const StoreOptions& options) {
+  HEADRACE_ASSIGN(const std::unique_ptr<Sink> sink, open_sink(url, options));
+  HEADRACE_TRY(sink->append(data));
+  return sink->close();
+}
+
+Status remove_url(const std::string& url, const StoreOptions& options) {
+  if (!is_local(url)) {
+    HEADRACE_ASSIGN(const StoreKind* kind, writer_of(url));
+    return kind->remove(options, url);
+  }
+  const std::string path = without_file(url);
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  return from_errno(errno, "remove").in_file(path);
+}
+
+void set_other_stores(OtherStores make) {
+  other_stores.store(make);
 }
 
 ScopedStore::ScopedStore(std::string scheme, std::shared_ptr<const Store> store)

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "storage/sink.h"
 #include "storage/store.h"
 #include "storage/store_options.h"
 
@@ -27,6 +28,10 @@ struct StoreKind {
   bool mixes_schemes = true;  // one store reads what is of any of them
   Result<std::shared_ptr<const Store>> (*make)(const StoreOptions& options,
                                                std::string_view scheme);
+  // Null: what lies there is only read.  An object appears when its sink is closed.
+  Result<std::unique_ptr<Sink>> (*write)(const StoreOptions& options,
+                                         const std::string& path) = nullptr;
+  Status (*remove)(const StoreOptions& options, const std::string& path) = nullptr;
 };
 
 std::span<const StoreKind* const> all_stores();
@@ -48,6 +53,23 @@ Result<std::shared_ptr<const Store>> store_of_all(
 // Of a URL that is to be written, or opened by a library that knows files alone: its path.
 // kUnsupported where it is of another store.
 Result<std::string> local_path(std::string_view url);
+
+// Where a URL or path is written; kUnsupported where its store is only read.  A local one is as
+// file_sink() writes it.
+Result<std::unique_ptr<Sink>> open_sink(const std::string& url,
+                                        const StoreOptions& options = current_store_options());
+// Whether open_sink() takes it.
+Status can_write(const std::string& url);
+// All at once.
+Status write_url(const std::string& url, Bytes data,
+                 const StoreOptions& options = current_store_options());
+// OK where there is nothing.
+Status remove_url(const std::string& url, const StoreOptions& options = current_store_options());
+
+// Of a scheme that the table does not have; kUnsupported where nobody has it.  Told once, by the
+// Python face, which knows fsspec.
+using OtherStores = Result<std::shared_ptr<const Store>> (*)(std::string_view scheme);
+void set_other_stores(OtherStores make);
 
 // For tests: while it lives, `scheme`:// is `store`.  Thread-safe.
 class ScopedStore {

@@ -184,4 +184,14 @@ Status write_file(const std::string& path, Bytes data) {
   return sink->close();
 }
 
+Status append_to_file(const std::string& path, Bytes data) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) return from_errno(errno, "open").in_file(path);
+  const bool failed = ::write(fd, data.data(), data.size()) != static_cast<ssize_t>(data.size()) ||
+                      ::fsync(fd) != 0;
+  const int error = errno;
+  ::close(fd);
+  return failed ? from_errno(error, "write").in_file(path) : Status();
+}
+
 }  // namespace headrace

@@ -38,4 +38,7 @@ bool is_temporary_name(std::string_view base_name);
 // All at once: file_sink, append, close.
 Status write_file(const std::string& path, Bytes data);
 
+// Behind what is there, durably.
+Status append_to_file(const std::string& path, Bytes data);
+
 }  // namespace headrace

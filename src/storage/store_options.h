@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "base/status.h"
 
 namespace headrace {
+
+class OpeningMemo;  // storage/stat_memo.h
 
 // Who asks, of an S3 store.
 struct Credentials {
@@ -56,6 +59,9 @@ struct StoreOptions {
   double stall_warning_s = 60;    // a request without a byte for so long is reported
   double stall_error_s = 300;     // and for so long has failed
   bool hedge = true;              // a second request for the slowest one
+
+  // What one call that opens data asks of servers, so that nothing is asked twice; may be null.
+  std::shared_ptr<OpeningMemo> opening = {};
 
   // Whether the numbers make sense.
   Status validate() const;

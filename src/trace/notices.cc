@@ -7,6 +7,7 @@
 
 #include "base/mutex.h"
 #include "base/per_process.h"
+#include "base/shown_url.h"
 
 namespace headrace {
 namespace {
@@ -45,7 +46,7 @@ NoticeQueue& queue() {
 }  // namespace
 
 void tell_user(std::string text) {
-  queue().add(std::move(text));
+  queue().add(shown_urls(std::move(text)));
 }
 
 std::optional<std::string> next_notice(int timeout_ms) {

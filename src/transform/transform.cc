@@ -22,7 +22,11 @@ std::span<const TransformEntry* const> all_transforms() {
   return kAll;
 }
 
+// torchvision's name of a step that has another here.
+constexpr std::string_view kHorizontalFlip = "random_horizontal_flip";
+
 Result<const TransformEntry*> find_transform(std::string_view name) {
+  if (name == kHorizontalFlip) name = "random_flip";
   std::vector<std::string_view> names;
   std::string known;
   for (const TransformEntry* t : all_transforms()) {

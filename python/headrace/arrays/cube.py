@@ -31,14 +31,28 @@ class Cube:
 
     _kept: Kept | None = None
 
-    def __init__(self, urls: Sequence[str], index: Any = None) -> None:
+    def __init__(self, urls: Sequence[str], index: Any = None, all_of_them: bool = False) -> None:
         self.paths = expanded(urls)
-        with Kept(self.paths, "", index, lambda: kind_of(self.paths[0][0])) as kept:
-            self._kept, self.kind = kept, kept.format
-            self.files = [kept.arrays(p, g, lambda p=p, g=g: named_arrays(p, g)) for p, g in self.paths]  # type: ignore[misc]
-            if self.kind != "zarr":  # whose chunks are looked for when they are asked for
+        kept = Kept(self.paths, "", index, lambda: kind_of(self.paths[0][0]))
+        self._kept, self.kind = kept, kept.format
+        try:
+            self.files = [
+                kept.arrays(p, g, lambda p=p, g=g: named_arrays(p, g, all_of_them))  # type: ignore[misc]
+                for p, g in self.paths
+            ]
+            if self.kind != "zarr" and not all_of_them:  # Zarr's chunks are looked for when they are asked for
                 self.keep()
+        except BaseException:
+            kept.release()
+            raise
+        if not all_of_them:  # else the index is written once, when all is known
+            kept.release()
         self.where = self.paths[0][0]
+
+    def release(self) -> None:
+        """Lets other processes open the same files."""
+        if self._kept is not None:
+            self._kept.release()
 
     def keep(self, to: Any = None) -> None:
         """Keeps in the index what was learned since it was opened."""

@@ -159,12 +159,12 @@ def expanded(urls: Sequence[str]) -> list[tuple[str, str]]:
     return out
 
 
-def named_arrays(path: str, group: str) -> Mapping[str, Stored]:
-    """What the metadata of one file or folder say, by the names of its arrays."""
+def named_arrays(path: str, group: str, all_of_them: bool = False) -> Mapping[str, Stored]:
+    """What the metadata of one file or folder say, by the names of its arrays. ``all_of_them``: all will be asked for."""
     if kind_of(path) == "hdf5" and stored_files.exists(path):
         from .hdf5 import hdf5_arrays
 
-        return hdf5_arrays(path, group)
+        return hdf5_arrays(path, group, all_of_them)
     return {a.name: a for a in read_arrays(path, group)}
 
 

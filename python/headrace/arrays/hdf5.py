@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..errors import DataError, Error, NotFound, Unsupported, UsageError
 from .groups import in_group
 from .h5py import Numbers, Values, bytes_of
 from .hdf5_chunks import find_chunks
+from .hdf5_quick import DimensionNames, fill_of_numbers, read_attributes
 from .hdf5_types import Column, Types
 from .model import LazyArrays, Stored, is_big, no_places, number_type, one_place, plain_attributes
 from .stored_files import StoreFile, absolute, is_url
@@ -39,9 +41,9 @@ def _h5py() -> Any:
 _FEW = 64
 
 
-def hdf5_arrays(path: str, group: str) -> Mapping[str, Stored]:
-    """The arrays of one group of the file, by their names."""
-    return _opened(path, lambda h5py, file: _arrays(h5py, file, path, group))
+def hdf5_arrays(path: str, group: str, all_of_them: bool = False) -> Mapping[str, Stored]:
+    """The arrays of one group of the file, by their names. ``all_of_them``: all are asked for, so all are looked at now."""
+    return _opened(path, lambda h5py, file: _arrays(h5py, file, path, group, all_of_them))
 
 
 def hdf5_groups(path: str, within: str) -> list[tuple[str, list[Stored]]]:
@@ -76,7 +78,7 @@ def _opened(path: str, work: Callable[[Any, Any], Any]) -> Any:
         raise DataError(f"{path}: h5py: {' '.join(str(e).split())}") from None
 
 
-def _arrays(h5py: Any, file: Any, path: str, group: str) -> Mapping[str, Stored]:
+def _arrays(h5py: Any, file: Any, path: str, group: str, all_of_them: bool) -> Mapping[str, Stored]:
     wanted = group.strip("/")
     if wanted and isinstance(file.get(wanted), h5py.Dataset):  # one array of it
         return {a.name: a for a in _File(h5py, file, path).arrays(file[wanted])}
@@ -89,14 +91,15 @@ def _arrays(h5py: Any, file: Any, path: str, group: str) -> Mapping[str, Stored]
 
     h5py.h5o.visit(file.id, note, info=True)
     about = _File(h5py, file, path)
-    chosen = []  # (what comes before its name, where in the file, whether it is several arrays)
+    chosen = []  # (what comes before its name, where in the file, what lies there)
     for prefix, place in in_group(path, group, groups):
         dataset = h5py.h5o.open(file.id, place.encode("utf-8", "surrogateescape"))
         if not _is_bare_dimension(h5py, dataset):
-            chosen.append((prefix, place, dataset.get_type().get_class() == h5py.h5t.COMPOUND))
-    if len(chosen) <= _FEW:
-        return {a.name: a for prefix, place, _ in chosen for a in about.arrays(file[place], prefix)}
-    places = {prefix + _short(place): (place, prefix) for prefix, place, several in chosen if not several}
+            chosen.append((prefix, place, dataset))
+    if all_of_them or len(chosen) <= _FEW:
+        return {a.name: a for prefix, place, found in chosen for a in about.arrays(h5py.Dataset(found), prefix, _short(place))}
+    several = {place for _, place, found in chosen if found.get_type().get_class() == h5py.h5t.COMPOUND}
+    places = {prefix + _short(place): (place, prefix) for prefix, place, _ in chosen if place not in several}
 
     def make(h5py: Any, file: Any, names: Iterable[str]) -> dict[str, Stored]:
         about = _File(h5py, file, path)
@@ -104,9 +107,9 @@ def _arrays(h5py: Any, file: Any, path: str, group: str) -> Mapping[str, Stored]
         return {a.name: a for arrays in made for a in arrays}
 
     later = LazyArrays(places, lambda names: _opened(path, lambda h5py, file: make(h5py, file, names)))
-    for prefix, place, several in chosen:
-        if several:
-            later.add(about.arrays(file[place], prefix))
+    for prefix, place, found in chosen:
+        if place in several:
+            later.add(about.arrays(h5py.Dataset(found), prefix))
     return later
 
 
@@ -130,25 +133,24 @@ class _File:
         self.base = int(plist.get_userblock())
         self.types = Types(h5py, self.address_bytes)
         self.checked: set[Any] = set()  # kinds of chunk index
-        self.scales: dict[int, str] = {}  # names of dimensions by the address of their scales
+        self.dims = DimensionNames(h5py)
 
-    def arrays(self, dataset: Any, prefix: str = "") -> list[Stored]:
+    def arrays(self, dataset: Any, prefix: str = "", short: str = "") -> list[Stored]:
         """One; of a compound type one for each member. One that h5py has no words for is named, and not read."""
         try:
-            return self._arrays(dataset, prefix)
+            return self._arrays(dataset, prefix, short or _short(dataset.name))
         except (TypeError, AttributeError, NotImplementedError) as e:
             return [Stored(prefix + _short(dataset.name), (), why=f"h5py does not know its type: {' '.join(str(e).split())}")]
 
-    def _arrays(self, dataset: Any, prefix: str) -> list[Stored]:
-        short = _short(dataset.name)
+    def _arrays(self, dataset: Any, prefix: str, short: str) -> list[Stored]:
         name = prefix + short
-        if dataset.shape is None:
+        shape = dataset.id.shape
+        if shape is None:
             return [Stored(name, (), why="it is empty (a null data space)")]
-        tid = dataset.id.get_type()
-        shape = tuple(int(n) for n in dataset.shape)
+        tid, plist = dataset.id.get_type(), dataset.id.get_create_plist()
         columns = list(self.types.columns(tid))
-        like = Stored(name, self._dims(dataset, short), shape, files=[self.path])
-        reason = _layout(self.h5py, dataset, like, self.types.stored_bytes(tid), self.checked)
+        like = Stored(name, self.dims.of(dataset.id, short), tuple(map(int, shape)), files=[self.path])
+        reason = _layout(self.h5py, dataset, plist, like, self.types.stored_bytes(tid), self.checked)
         if reason:
             reason += _missing_filters(self.h5py, dataset)
         out = []
@@ -157,44 +159,31 @@ class _File:
             if reason or odd:
                 out.append(self._through_h5py(dataset, like, column, reason or column.why))
             else:
-                out.append(self._column(dataset, like, column, self.types.stored_bytes(tid)))
+                is_plain = not column.path and tid.get_class() in (self.h5py.h5t.INTEGER, self.h5py.h5t.FLOAT)
+                fill = fill_of_numbers(plist, column.dtype, column.big_endian) if is_plain and not column.why else None
+                out.append(self._column(dataset, like, column, self.types.stored_bytes(tid), fill))
         return out
 
-    def _dims(self, dataset: Any, name: str) -> tuple[str, ...]:
-        """By the scales that are attached, each looked up once: libhdf5 finds the name of one by searching the file."""
-        h5ds, identifier, out = self.h5py.h5ds, dataset.id, []
-        is_scale = h5ds.is_scale(identifier)
-        for i in range(identifier.rank):
-            dim = None
-            if is_scale:
-                dim = name if identifier.rank == 1 else ""
-            elif self.h5py.h5a.exists(identifier, b"DIMENSION_LIST") and h5ds.get_num_scales(identifier, i) > 0:
-                dim = h5ds.iterate(identifier, i, self._scale_name)
-            out.append(dim or h5ds.get_label(identifier, i).decode(errors="replace") or f"axis{i}")
-        return tuple(out)
-
-    def _scale_name(self, scale: Any) -> str:
-        place = self.h5py.h5o.get_info(scale).addr
-        if place not in self.scales:
-            found = self.h5py.h5i.get_name(scale)
-            self.scales[place] = _short(found.decode("utf-8", "surrogateescape")) if found else ""
-        return self.scales[place]
-
     def _named(self, like: Stored, column: Column) -> Stored:
-        name = f"{like.name}.{column.name}" if column.name else like.name
-        dims = like.dims + tuple(f"inner{i}" for i in range(len(column.inner)))
-        out = replace(like, name=name, dims=dims, shape=like.shape + column.inner, why=column.why)
+        out, axes = like, len(like.shape)
+        if column.path:  # of which there are several
+            out = copy(like)
+            out.name, out.attributes, out.also_missing = f"{like.name}.{column.name}", {}, []
+        if column.inner:
+            out.dims = like.dims + tuple(f"inner{i}" for i in range(len(column.inner)))
+            out.shape = like.shape + column.inner
+        out.why = column.why
         out.kind, out.dtype, out.big_endian = column.kind, column.dtype, column.big_endian
         out.chunk, out.inner, out.text_end = like.chunk + column.inner, len(column.inner), column.text_end
-        if column.kind == "text" and column.inner and len(like.shape) > 1:
+        if column.kind == "text" and column.inner and axes > 1:
             out.why = "it has several texts of fixed length a sample"
         return out
 
-    def _column(self, dataset: Any, like: Stored, column: Column, stored_bytes: int) -> Stored:
+    def _column(self, dataset: Any, like: Stored, column: Column, stored_bytes: int, fill: bytes | None) -> Stored:
         out = self._named(like, column)
         if out.why:
             return out
-        fill = _fill(dataset, stored_bytes, column)
+        fill = _fill(dataset, stored_bytes, column) if fill is None else fill
         if column.item_bytes:
             return self._values(dataset, out, column, stored_bytes, fill)
         if like.literal and dataset.dtype.hasobject:
@@ -205,7 +194,7 @@ class _File:
         if column.name:
             out.record = (stored_bytes, column.offset, len(column.inner))
         elif column.kind == "array":
-            out.unpack_by(dataset.attrs)
+            out.unpack_by(read_attributes(self.h5py, dataset))
         return out
 
     def _values(self, dataset: Any, out: Stored, column: Column, stored_bytes: int, fill: bytes) -> Stored:
@@ -236,6 +225,7 @@ class _File:
 
     def _through_h5py(self, dataset: Any, like: Stored, column: Column, reason: str) -> Stored:
         """What the engine cannot read itself: numbers of any layout, values of variable length one by one."""
+        count = math.prod(like.shape)
         out = self._named(like, column)
         if column.why and not column.path:
             out.dtype, out.big_endian = number_type(dataset.dtype), is_big(dataset.dtype)
@@ -256,11 +246,10 @@ class _File:
         element = math.prod(column.inner) * (int(out.dtype.lstrip("uif")) // 8)
         out.text_end = "nuls" if out.text_end else ""  # as NumPy fills up
         out.chunk = tuple(max(1, s) for s in out.shape)
-        count = math.prod(like.shape)
         out.places = one_place(0, count * element) if count else no_places(0)
         out.reader = Numbers(self.path, dataset.name, element, column.path)
         if column.kind == "array" and not column.path:
-            out.unpack_by(dataset.attrs)
+            out.unpack_by(read_attributes(self.h5py, dataset))
         return out
 
 
@@ -294,9 +283,8 @@ def _missing_filters(h5py: Any, dataset: Any) -> str:
     return ""
 
 
-def _layout(h5py: Any, dataset: Any, out: Stored, stored_bytes: int, checked: set[Any]) -> str:
+def _layout(h5py: Any, dataset: Any, plist: Any, out: Stored, stored_bytes: int, checked: set[Any]) -> str:
     """Where its chunks lie; or why the engine cannot read them."""
-    plist = dataset.id.get_create_plist()
     layout = plist.get_layout()
     if layout == h5py.h5d.VIRTUAL:
         return "it is a virtual data set"
@@ -321,7 +309,7 @@ def _layout(h5py: Any, dataset: Any, out: Stored, stored_bytes: int, checked: se
             return f"its chunks went through filter {code} ({words}); the engine knows {', '.join(_FILTERS.values())}"
         item = (values[0] if values else stored_bytes) if code == 2 else 0
         out.filters.append((_FILTERS[code], int(item)))
-    out.chunk = tuple(dataset.chunks)
+    out.chunk = tuple(plist.get_chunk())
     return find_chunks(h5py, dataset, out, checked)
 
 

@@ -32,16 +32,21 @@ def find_chunks(h5py: Any, dataset: Any, out: Stored, checked: set[Any]) -> str:
     """Sets ``out.places``; or the reason why the engine cannot read the chunks. ``checked``: kinds of index of this
     file that were compared already."""
     grid = grid_of(out.name, out.shape, out.chunk)
+    if math.prod(grid) == 1 and hasattr(dataset.id, "chunk_iter"):  # of small variables there are thousands
+        found = _only_chunk(dataset, out, checked)
+        if found is not None:
+            return found
     offsets, about = _reported(dataset, len(grid))
     numbers = offsets // np.array(out.chunk, np.int64)
-    unlimited = tuple(a for a, n in enumerate(dataset.maxshape) if n is None)
-    counts = [1 if m is None else -(-m // c) for m, c in zip(dataset.maxshape, out.chunk)]
+    most = dataset.maxshape
+    unlimited = tuple(a for a, n in enumerate(most) if n is None)
+    counts = [1 if m is None else -(-m // c) for m, c in zip(most, out.chunk)]
     if len(unlimited) == 1 and math.prod(counts[: unlimited[0]]) > 1 and len(about):
         found = _settled(h5py, dataset, out, numbers, about, counts, unlimited[0])
         if found is None:
             return WRONG_INDEX
         numbers = found
-    kind = (len(grid), unlimited, tuple(dataset.maxshape) == tuple(out.shape), bool(out.filters), len(about) == 1)
+    kind = (len(grid), unlimited, tuple(most) == tuple(out.shape), bool(out.filters), len(about) == 1)
     if kind not in checked and len(about):
         checked.add(kind)
         row = len(about) // 2
@@ -52,6 +57,18 @@ def find_chunks(h5py: Any, dataset: Any, out: Stored, checked: set[Any]) -> str:
     steps = np.array([math.prod(grid[a + 1 :]) for a in range(len(grid))], np.int64)
     places[(numbers[inside] * steps).sum(axis=1), 1:] = about[inside]
     out.places = places
+    return ""
+
+
+def _only_chunk(dataset: Any, out: Stored, checked: set[Any]) -> str | None:
+    """Of a grid of one chunk; None where it needs a closer look."""
+    found: list[Any] = []
+    dataset.id.chunk_iter(lambda chunk: found.append((chunk.chunk_offset, chunk.filter_mask, chunk.byte_offset, chunk.size)))
+    kind = ("one", len(out.shape), bool(out.filters))
+    if len(found) != 1 or any(found[0][0]) or kind not in checked:
+        checked.add(kind)  # the first is compared
+        return None
+    out.places = np.array([[0, *found[0][1:]]], np.uint64)
     return ""
 
 

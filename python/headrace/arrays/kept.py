@@ -29,6 +29,9 @@ _TICK_NS = 20_000_000
 _QUICK = ("npy", "netcdf", "npz")
 #: Not as they are, or not at all.
 _APART = ("reader", "looked_at", "places", "files", "file_bytes", "values")
+#: Of the others nothing, and what is empty, mean the same.
+_ALWAYS = ("dims", "shape", "chunk", "scale", "offset", "missing")
+_PLAIN = tuple(f.name for f in fields(Stored) if f.name not in _APART)
 
 
 class _CannotKeep(Exception):
@@ -38,7 +41,8 @@ class _CannotKeep(Exception):
 class Kept:
     """The arrays of each file of a data set: by the index where it holds, else by looking, which the index then keeps.
 
-    Used by ``with``: of several processes that find no index one looks, and the others wait for what it keeps."""
+    Used by ``with``, or ended by ``release``: of several processes that find no index one looks, and the others wait for what
+    it keeps."""
 
     def __init__(self, paths: Sequence[tuple[str, str]], mode: str, index: Any, kind: Callable[[], str]) -> None:
         self.paths = [(stored_files.absolute(path), group) for path, group in paths]
@@ -68,6 +72,9 @@ class Kept:
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self.release()
+
+    def release(self) -> None:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -246,7 +253,7 @@ def _within(path: str, file: str) -> str:
 
 def _form(stored: Stored, path: str) -> dict[str, Any]:
     """As the index has it."""
-    out = {f.name: getattr(stored, f.name) for f in fields(Stored) if f.name not in _APART}
+    out = {name: value for name in _PLAIN if (value := getattr(stored, name)) or name in _ALWAYS}
     if stored.why:
         return out
     if _is_open(stored):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dataset import ARRAY_FORMATS, Dataset
+from ..dataset import Dataset
 from ..errors import Unsupported, UsageError
+from ..opening import ARRAY_FORMATS
 from .model import unpacked_alike
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ class _CubeArray:
         for a, cut in self._cuts.items():
             shape[a] = len(cut)
         self.shape = tuple(shape)
-        name = stored.unpacked_dtype if stored.packed else stored.dtype
+        name = stored.dtype
+        if stored.packed:
+            name = "f64" if any(p.unpacked_dtype == "f64" for p in parts) else stored.unpacked_dtype
         self.dtype = np.dtype(f"{name[0]}{int(name[1:]) // 8}")
 
     def read(self, wanted: list[list[int]]) -> Any:

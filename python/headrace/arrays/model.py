@@ -162,8 +162,8 @@ def stored_of(d: Mapping[str, Any], kind: type[Stored] | None = None) -> Stored:
 
 
 def unpacked_alike(segments: Sequence[Stored]) -> list[Stored]:
-    """Those of several files as the engine reads them: all are unpacked where one is packed."""
-    if not any(s.packed for s in segments):
+    """Those of several files as the engine reads them: all are unpacked where one is packed, or of another type."""
+    if not any(s.packed or s.dtype != segments[0].dtype for s in segments):
         return list(segments)
     out = []
     for s in segments:
@@ -296,11 +296,16 @@ PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsign
 _OF_AXES = ("DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "CLASS", "NAME", "_ARRAY_DIMENSIONS")
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether an attribute of that name is no part of how the file is built."""
+    return name not in _OF_AXES and not name.startswith(("_Netcdf4", "_nc3", "_NCProperties"))
+
+
 def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Those that are numbers and texts, and no part of how the file is built."""
     out = {}
     for name in attributes:
-        if name in _OF_AXES or name.startswith(("_Netcdf4", "_nc3", "_NCProperties")):
+        if not is_plain_name(name):
             continue
         try:
             value = attributes[name]

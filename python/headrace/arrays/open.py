@@ -13,7 +13,7 @@ from .cube import Cases, Cube
 from .description import Description
 from .labels import label_places
 from .model import Stored, listed
-from .selection import axes_of, indexes_of
+from .selection import axes_of, indexes_of, without_step
 from .volumes import asks_for_cases
 
 
@@ -36,9 +36,12 @@ def open_arrays(
     elif isinstance(fields, Mapping) and asks_for_cases(fields):
         cube = Cases(source, _shared(fields, "along", None), index)
     else:
-        cube = Cube(source, index)
-    opened = _open(cube, fields)
-    cube.keep()
+        cube = Cube(source, index, all_of_them=fields is None)
+    try:
+        opened = _open(cube, fields)
+        cube.keep()
+    finally:
+        cube.release()
     return opened
 
 
@@ -58,6 +61,7 @@ def _open(cube: Cube, fields: Mapping[str, Field] | None) -> tuple[_core.Source,
     d = Description(cube, along)
     given: dict[str, Field] = {}
     reach = 1
+    span, every = _span(wanted, along)
     for name, f in fields.items():
         if f.what == "key":
             given[name] = f
@@ -70,9 +74,9 @@ def _open(cube: Cube, fields: Mapping[str, Field] | None) -> tuple[_core.Source,
         kind = _kind_of(name, f, stored)
         axes = axes_of(cube, stored, along, options, name)
         window, horizon = options.get("window", 0), options.get("horizon", 0)
-        step = options.get("dilation", 1)
-        if step > 1 and window < 2 and not horizon:
+        if options.get("dilation", 1) > 1 and window < 2 and not horizon:
             raise UsageError(f"field '{name}': dilation is the distance of a window's steps; give window=")
+        step = options.get("dilation", 1) * every
         if (window or horizon) and isinstance(cube, Cases):
             raise UsageError(f"field '{name}': window and horizon are steps along an axis, and a sample is a {along}")
         if window and along not in stored.dims:
@@ -90,11 +94,10 @@ def _open(cube: Cube, fields: Mapping[str, Field] | None) -> tuple[_core.Source,
     table = _shared(wanted, "starts", None)
     if table is not None and _shared(wanted, "stride", None) is not None:
         raise UsageError("starts says where samples begin; stride says it too")
-    span = _span(wanted, along)
-    if table is not None and span is not None:
+    if table is not None and (span is not None or every > 1):
         raise UsageError(f"starts says where samples begin; sel of '{along}' says it too")
     stride, tiled, gaps = (
-        _shared(wanted, "stride", 1),
+        _shared(wanted, "stride", 1) * every,
         bool(_shared(wanted, "tiled", False)),
         bool(_shared(wanted, "gaps", False)),
     )
@@ -127,15 +130,18 @@ def _channels(d: Description, names: Sequence[str], options: Mapping[str, Any], 
     return numbers, lead, {**options, "sel": sel}
 
 
-def _span(fields: Mapping[str, Field], along: str) -> Any:
-    """What ``sel`` takes of the axis that samples run along; one for all fields."""
+def _span(fields: Mapping[str, Field], along: str) -> tuple[Any, int]:
+    """What ``sel`` takes of the axis that samples run along, and of that every n-th step; one for all fields."""
     said = {
         k: f.windows["sel"][along] for k, f in fields.items() if isinstance(f, ArrayField) and along in f.windows.get("sel", {})
     }
     if len({repr(v) for v in said.values()}) > 1:
         a, b = list(said)[:2]
         raise UsageError(f"sel of '{along}' must be the same for all fields; '{a}' says {said[a]!r} and '{b}' says {said[b]!r}")
-    return next(iter(said.values())) if said else None
+    span, every = without_step(along, next(iter(said.values()))) if said else (None, 1)
+    if every < 1:
+        raise UsageError(f"sel: samples run along '{along}' from its first step on; its slice has the step {every}")
+    return (None if span == slice(None) else span), every
 
 
 def _foreground(d: Description, fields: Mapping[str, Field]) -> dict[str, Any]:

@@ -17,12 +17,25 @@ from .timeline import Timeline
 
 def indexes_of(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
     """The indexes of an axis that ``sel`` names by the values of its coordinate, or by number."""
+    wanted, step = without_step(dim, wanted)
+    return _all_indexes_of(cube, dim, wanted, extent)[::step]
+
+
+def without_step(dim: str, wanted: Any) -> tuple[Any, int]:
+    """What ``sel`` names, and of it every n-th, as a slice says it; negative: from the last on."""
+    if not isinstance(wanted, slice) or wanted.step is None:
+        return wanted, 1
+    step = wanted.step
+    if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or step == 0:
+        raise UsageError(f"sel: the step of a slice of '{dim}' is a whole number like 4, not {step!r}")
+    return slice(wanted.start, wanted.stop), int(step)
+
+
+def _all_indexes_of(cube: Cube, dim: str, wanted: Any, extent: int) -> list[int]:
     known = cube.coordinate(dim, extent)
     if known is not None and _has_dates(wanted):
         return _by_date(cube, dim, wanted, known)
     if isinstance(wanted, slice):
-        if wanted.step is not None:
-            raise UsageError(f"sel: a slice of '{dim}' with a step; write the values as a list")
         if not all(bound is None or isinstance(bound, (int, float, np.number)) for bound in (wanted.start, wanted.stop)):
             raise UsageError(f"sel: a slice of '{dim}' wants numbers, not {wanted.start!r} and {wanted.stop!r}")
         if known is None:

@@ -12,9 +12,10 @@ from typing import Any, Union
 from .. import _core
 from ..checks import path as checked_path
 from ..checks import whole
-from ..dataset import Dataset, urls_of
+from ..dataset import Dataset
 from ..errors import DataError, UsageError
 from ..fields import Field, Stats
+from ..source_paths import urls_of
 from .model import Stored, listed
 
 #: Means for more parts than this are a mistake: an axis of positions instead of levels.

@@ -37,8 +37,6 @@ class Timeline:
     def selected(self, wanted: Any) -> Any:
         """Which indexes ``sel`` names: by dates or numbers, (first, last), a slice, or one."""
         if isinstance(wanted, slice):
-            if wanted.step is not None:
-                raise UsageError(f"sel: a slice of '{self.dim}' with a step; stride= says from which sample to which")
             bounds = [wanted.start, wanted.stop]
         elif isinstance(wanted, (tuple, list)):
             if len(wanted) != 2:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from ..checks import one_of, path, whole
-from ..dataset import Dataset, urls_of
+from ..dataset import Dataset
 from ..dataset import open as open_dataset
 from ..errors import DataError, UsageError
 from ..fields import text
 from ..ranks import find
+from ..source_paths import urls_of
 from .encoders import Encoder, encoder_of
 from .shard import ShardWriter, record_of, shard_name, write_json
 

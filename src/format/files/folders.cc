@@ -43,6 +43,11 @@ class StoreTree final : public FolderTree {
   // be another machine's.
   Result<std::vector<TreeEntry>> list(const TreeEntry& folder, int64_t& modified_ns) override {
     const std::string path = folder.path.empty() ? shard_.info.path : root_ + folder.path;
+    if (is_remote_) {  // no server says when a folder changed, and a question is a round trip
+      HEADRACE_ASSIGN(const std::vector<FileInfo> found, shard_.store.list(path));
+      modified_ns = 0;
+      return entries_of(found);
+    }
     const int64_t give_up = now_ns() + 5 * kTickNs;
     for (;;) {
       const int64_t now = now_ns();
@@ -51,10 +56,7 @@ class StoreTree final : public FolderTree {
       const int64_t age = now - info.modified_ns;
       if (age >= 0 && age < kTickNs && now < give_up) continue;
       modified_ns = info.modified_ns;
-      std::vector<TreeEntry> entries;
-      for (const FileInfo& entry : found)
-        entries.push_back({entry.path.substr(root_.size()), entry.is_folder});
-      return entries;
+      return entries_of(found);
     }
   }
 
@@ -64,8 +66,16 @@ class StoreTree final : public FolderTree {
   }
 
  private:
+  std::vector<TreeEntry> entries_of(const std::vector<FileInfo>& found) const {
+    std::vector<TreeEntry> entries;
+    for (const FileInfo& entry : found)
+      entries.push_back({entry.path.substr(root_.size()), entry.is_folder});
+    return entries;
+  }
+
   const ShardInput& shard_;
   const std::string root_;  // with a slash
+  const bool is_remote_ = shard_.store.cost(shard_.info.path).is_remote();
 };
 
 // The entries that count.
@@ -286,7 +296,11 @@ Result<PartPointer> index_tree(FolderTree& tree, const TreeEntry& root, const Sh
 
 Result<PartPointer> index_folder(const ShardInput& shard) {
   StoreTree tree(shard);
-  return index_tree(tree, {.is_folder = true}, shard, shard.threads,
+  // Of a server each listing is a round trip: many wait at a time.
+  constexpr unsigned kWaiting = 32;
+  const bool is_remote = shard.store.cost(shard.info.path).is_remote();
+  return index_tree(tree, {.is_folder = true}, shard,
+                    is_remote ? std::max(shard.threads, kWaiting) : shard.threads,
                     PartHead{.format = "files",
                              .modified_ns = shard.info.modified_ns,
                              .has_files = true,

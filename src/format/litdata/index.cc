@@ -215,11 +215,11 @@ Result<StoredColumn> read_lit_leaf(const std::string& name, std::string_view ser
       fmt::format("leaf '{}' has the serializer '{}', which is not read", name, serializer));
 }
 
-Result<std::shared_ptr<const LitIndex>> lit_index_beside(const Store& store,
-                                                         const std::string& chunk) {
+Result<LitBeside> lit_index_beside(const Store& store, const std::string& chunk) {
   static LastParsed<LitIndex> last;
   const std::string path = index_beside(chunk);
-  if (!store.stat(path).ok())
+  const Result<FileInfo> file = store.stat(path);
+  if (!file.ok())
     return not_found(
         fmt::format("a chunk of LitData is read only beside its {}, which says what "
                     "is in it",
@@ -232,7 +232,7 @@ Result<std::shared_ptr<const LitIndex>> lit_index_beside(const Store& store,
         return parse_lit_index(json);
       });
   if (!index.ok()) return index.status().in_file(path);
-  return index;
+  return LitBeside{index.value(), file.value()};
 }
 
 Result<std::vector<std::string>> claim_lit_folder(const Store& store, const std::string& folder,

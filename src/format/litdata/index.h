@@ -36,14 +36,19 @@ struct LitIndex {
   bool is_tokens = false;  // items are tokens and nothing else
 };
 
+// As it was found beside a chunk.
+struct LitBeside {
+  std::shared_ptr<const LitIndex> index;
+  FileInfo file;  // before it was read
+};
+
 // Names of the leaves of a data_spec: "image", "box.0"; one leaf alone is "data".
 Result<std::vector<std::string>> parse_data_spec(std::string_view text);
 // How a leaf is read, by its serializer.  Pickles and unknown ones are kUnsupported by name.
 Result<StoredColumn> read_lit_leaf(const std::string& name, std::string_view serializer);
 
 // Of the folder that `chunk` lies in.  kNotFound where there is none.
-Result<std::shared_ptr<const LitIndex>> lit_index_beside(const Store& store,
-                                                         const std::string& chunk);
+Result<LitBeside> lit_index_beside(const Store& store, const std::string& chunk);
 // Format::claim.
 Result<std::vector<std::string>> claim_lit_folder(const Store& store, const std::string& folder,
                                                   std::span<const FileInfo> entries);

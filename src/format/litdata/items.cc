@@ -91,8 +91,9 @@ LitItems::LitItems(const ShardInput& shard, NumberedKeys& keys)
                      .modified_ns = shard.info.modified_ns,
                      .has_openings = true}) {}
 
-void LitItems::begin(const LitIndex& index) {
+void LitItems::begin(const LitIndex& index, FolderStamp stamp) {
   index_ = &index;
+  part_.head().folders.push_back(std::move(stamp));
   for (const StoredColumn& column : index.columns) fields_.push_back(part_.field(column.field));
 }
 

@@ -27,7 +27,8 @@ class LitItems {
  public:
   LitItems(const ShardInput& shard, NumberedKeys& keys);
 
-  void begin(const LitIndex& index);
+  // `stamp`: of the file that the index was read from.
+  void begin(const LitIndex& index, FolderStamp stamp);
   // An item that lies in the file itself.
   Status add(const Extent& item, const ReadBytes& read) { return add(item, read, nullptr, 0); }
   // All items of a frame, which is opened to `raw`.

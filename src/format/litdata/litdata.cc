@@ -29,6 +29,7 @@
 #include "format/header_window.h"
 #include "format/litdata/items.h"
 #include "format/records.h"
+#include "index/sidecar.h"
 
 namespace headrace {
 namespace {
@@ -61,12 +62,13 @@ class LitIndexer {
   uint64_t size() const { return input_.info.bytes; }
 
   Status walk() {
-    HEADRACE_ASSIGN(index_, lit_index_beside(input_.store, input_.info.path));
+    HEADRACE_ASSIGN(const LitBeside beside, lit_index_beside(input_.store, input_.info.path));
+    index_ = beside.index;
     const auto named = index_->named.find(std::string(base_name(input_.info.path)));
     if (named == index_->named.end())
       return invalid(fmt::format("{} beside it does not name this chunk", kFolderIndex));
     chunk_ = &index_->chunks[named->second];
-    items_.begin(*index_);
+    items_.begin(*index_, stamp_of_beside(std::string(kFolderIndex), beside.file));
     switch (index_->packing) {
       case LitPacking::kNone:
         return walk_plain();

@@ -221,7 +221,7 @@ Status finish_mds_folder(const std::string& folder, std::span<const WrittenShard
         shard.samples);
   }
   text += fmt::format("\n], \"version\": {}}}\n", kMdsVersion);
-  return write_file(join_path(at.path, kFolderIndex), as_bytes(text));
+  return write_url(join_path(at.path, kFolderIndex), as_bytes(text));
 }
 
 }  // namespace headrace

@@ -80,7 +80,7 @@ class RecordioIndexer {
   RecordioIndexer(const ShardInput& shard, bool lists)
       : shard_(shard),
         lists_(lists),
-        window_(shard),
+        window_(shard, HeaderWindow::kInOrder),
         keys_(shard.info.path, kSuffixes),
         part_(PartHead{.format = "recordio",
                        .shard_bytes = shard.info.bytes,

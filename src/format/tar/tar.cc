@@ -36,7 +36,7 @@ class TarIndexer {
  public:
   explicit TarIndexer(const ShardInput& shard)
       : shard_(shard),
-        window_(shard),
+        window_(shard, HeaderWindow::kInOrder),
         part_(PartHead{.format = "tar",
                        .shard_bytes = shard.info.bytes,
                        .modified_ns = shard.info.modified_ns,

@@ -15,7 +15,8 @@ constexpr uint64_t kStep = uint64_t{256} << 10;
 
 class PlainBytes final : public RecordBytes {
  public:
-  explicit PlainBytes(const ShardInput& shard) : size_(shard.info.bytes), window_(shard) {}
+  explicit PlainBytes(const ShardInput& shard)
+      : size_(shard.info.bytes), window_(shard, HeaderWindow::kInOrder) {}
 
   uint64_t size() const override { return size_; }
   Status bytes(uint64_t offset, uint64_t length, Bytes& out) override {

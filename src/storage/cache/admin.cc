@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "base/buffer.h"
@@ -78,10 +79,22 @@ Result<CacheCheck> verify_cache(const std::string& folder) {
   return out;
 }
 
+std::string index_in_cache(const std::string& folder) {
+  return folder + "/index";
+}
+
 Result<uint64_t> clear_cache(const std::string& folder) {
   HEADRACE_ASSIGN(const auto opened, CacheFolder::open_existing(folder));
   HEADRACE_ASSIGN(const std::vector<CachedFile> files, opened->scan());
   uint64_t removed = 0;
+  std::error_code error;
+  const std::string indexes = index_in_cache(opened->path());
+  for (const auto& entry : std::filesystem::directory_iterator(indexes, error)) {
+    if (entry.path().extension() != ".hridx") continue;
+    const uint64_t bytes = entry.file_size(error);
+    if (::unlink(entry.path().c_str()) == 0) removed += bytes;
+  }
+  ::rmdir(indexes.c_str());
   for (const CachedFile& file : files)
     if (opened->remove(file)) removed += file.bytes;
   opened->remove_empty();

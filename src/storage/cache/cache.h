@@ -98,4 +98,7 @@ Result<CacheCheck> verify_cache(const std::string& folder);
 // Jobs that use it read on, from the store.
 Result<uint64_t> clear_cache(const std::string& folder);
 
+// Where indexes of what is cached are kept, in the cache's folder; it may not be there.
+std::string index_in_cache(const std::string& folder);
+
 }  // namespace headrace

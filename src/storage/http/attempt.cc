@@ -25,6 +25,7 @@ Result<MutableBytes> own_memory(Buffer& buffer, uint64_t bytes) {
 bool HttpLoop::Try::head(HttpHead&& came) {
   first_byte_ns = progress_ns = call.progress_ns = steady_ns();
   call.task.stats->first_byte_ns.add(first_byte_ns - sent_ns);
+  call.pool->limit.began(first_byte_ns - sent_ns);
   answer.head = std::move(came);
   if (!is_good() || !call.task.plan) return true;
   const Result<BodyPlan> wanted = call.task.plan(answer.head);
@@ -42,6 +43,10 @@ bool HttpLoop::Try::head(HttpHead&& came) {
   }
   into = memory.value();
   return true;
+}
+
+void HttpLoop::Try::sent() {
+  progress_ns = call.progress_ns = steady_ns();
 }
 
 bool HttpLoop::Try::body(Bytes bytes) {

@@ -23,6 +23,7 @@ class HttpLoop::Try final : public Transfer {
 
   bool head(HttpHead&& head) override;
   bool body(Bytes bytes) override;
+  void sent() override;
 
   // A good answer, all of it.
   bool is_whole() const { return is_good() && (got == plan.bytes || plan.bytes == kWholeFile); }

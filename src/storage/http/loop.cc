@@ -149,7 +149,7 @@ HttpLoop::Pool& HttpLoop::pool_of(const HttpTask& task) {
 
 void HttpLoop::send_waiting(uint64_t now) {
   for (auto& [origin, pool] : pools_) {
-    while (!pool.waiting.empty() && pool.under_way < pool.limit.limit()) {
+    while (!pool.waiting.empty() && pool.limit.may_send(pool.under_way, pool.bytes_under_way)) {
       Call& call = *pool.waiting.begin()->second;
       pool.waiting.erase(pool.waiting.begin());
       call.place = Call::Place::kUnderWay;
@@ -167,10 +167,20 @@ void HttpLoop::send(Call& call, bool is_second) {
   one->answer.url = one->request.url;
   const Status status = transfers_.start(*one, one->request, *call.task.options);
   if (!status.ok()) return is_second ? void() : end(call, status, {});
-  ++call.pool->under_way;
+  began(*call.pool, call);
   ++call.task.stats->requests;
   if (!is_second) ++call.tries;
   (is_second ? call.second : call.first) = std::move(one);
+}
+
+void HttpLoop::began(Pool& pool, const Call& call) {
+  ++pool.under_way;
+  pool.bytes_under_way += call.task.bytes;
+}
+
+void HttpLoop::ended(Pool& pool, const Call& call) {
+  --pool.under_way;
+  pool.bytes_under_way -= call.task.bytes;
 }
 
 // A call that waits for others counts no time; one that was sent does, whatever it does now.

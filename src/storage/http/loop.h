@@ -52,6 +52,7 @@ class HttpLoop {
     PoolLimit limit;
     std::map<std::pair<uint64_t, uint64_t>, Call*> waiting;  // by priority, number
     uint32_t under_way = 0;
+    uint64_t bytes_under_way = 0;
     bool has_answered = false;
   };
   using Calls = std::list<std::unique_ptr<Call>>;
@@ -62,6 +63,8 @@ class HttpLoop {
   void end_cancelled();
   void send_waiting(uint64_t now);
   void send(Call& call, bool is_second);
+  static void began(Pool& pool, const Call& call);
+  static void ended(Pool& pool, const Call& call);
   void finished(const Finished& what);
   void answered(Call& call, Try& one);
   bool follow(Call& call, Try& one);

@@ -45,7 +45,7 @@ void HttpLoop::finished(const Finished& what) {
   auto& one = static_cast<Try&>(*what.transfer);
   if (one.over) return;
   Call& call = one.call;
-  --call.pool->under_way;
+  ended(*call.pool, call);
   std::unique_ptr<Try>& mine = one.second ? call.second : call.first;
   over_.push_back(std::move(mine));
   one.over = true;
@@ -114,7 +114,7 @@ bool HttpLoop::follow(Call& call, Try& one) {
     end(call, status, {});
     return true;
   }
-  ++call.pool->under_way;
+  began(*call.pool, call);
   call.first = std::move(again);
   return true;
 }
@@ -168,7 +168,7 @@ void HttpLoop::stop_tries(Call& call) {
     if (*one == nullptr) continue;
     transfers_.stop(**one);
     (*one)->over = true;
-    --call.pool->under_way;
+    ended(*call.pool, call);
     over_.push_back(std::move(*one));
   }
 }

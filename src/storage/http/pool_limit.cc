@@ -6,14 +6,21 @@
 namespace headrace {
 namespace {
 
-constexpr uint64_t kInterval = 200'000'000;  // ns
+constexpr uint64_t kInterval = 100'000'000;  // ns
 constexpr double kWorthIt = 1.05;            // a step that brings less than this is taken back
-constexpr int kHoldAfterStep = 25;           // intervals: five seconds
-constexpr int kHoldAfterThrottle = 5;
+constexpr int kHoldAfterStep = 50;           // intervals: five seconds
+constexpr int kHoldAfterThrottle = 10;
 
 }  // namespace
 
-PoolLimit::PoolLimit(uint32_t most) : most_(std::max(1u, most)), limit_(std::min(kFirst, most_)) {}
+PoolLimit::PoolLimit(uint32_t most)
+    : most_(std::max(1u, most)), limit_(std::min(kFirst, most_)), little_limit_(most_) {}
+
+void PoolLimit::began(uint64_t ns) {
+  if (!has_begun_ && ns >= kFar && limit_ == std::min(kFirst, most_))
+    limit_ = std::min(kFirstFar, most_);
+  has_begun_ = true;
+}
 
 void PoolLimit::tick(uint64_t now_ns) {
   if (interval_begin_ == 0) interval_begin_ = now_ns;
@@ -24,12 +31,14 @@ void PoolLimit::tick(uint64_t now_ns) {
       throttles_ > 1 && static_cast<double>(throttles_) > kBearable * static_cast<double>(answers);
   if (is_throttled) {
     limit_ = std::max(1u, limit_ / 2);
+    little_limit_ = std::max(limit_, little_limit_ / 2);
     best_rate_ = 0;
     grew_ = false;
     hold_ = kHoldAfterThrottle;
   } else if (hold_ > 0) {
     if (--hold_ == 0) best_rate_ = 0;  // the server may give another rate by now
   } else if (was_full_) {
+    little_limit_ = std::min(most_, little_limit_ + std::max(1u, little_limit_ / 2));
     grow_or_hold(static_cast<double>(bytes_) / seconds);
   }
   interval_begin_ = now_ns;

@@ -4,6 +4,10 @@
 // bring more bytes, goes a step back where they do not, and halves where the server says that it
 // has enough (503, 429).  Single such answers are a matter of those requests: only where they are
 // more than kBearable of all does the limit fall.
+//
+// Large reads fill a wire with few connections: more of them only get in each other's way (83 reads
+// of 4 MiB from one server of this machine took longer than 16).  Small ones wait for the server
+// nearly all the time: while all that is under way is little, as many go out as are allowed at all.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +17,22 @@ namespace headrace {
 // One thread at a time.  Times are those of the steady clock, in nanoseconds.
 class PoolLimit {
  public:
-  static constexpr uint32_t kFirst = 32;
+  static constexpr uint32_t kFirst = 16;
+  static constexpr uint32_t kFirstFar = 32;                // of a server that takes kFar to answer
+  static constexpr uint64_t kFar = 20'000'000;             // ns
+  static constexpr uint64_t kLittle = uint64_t{16} << 20;  // bytes under way
   static constexpr uint32_t kMost = 128;
   static constexpr double kBearable = 0.05;
 
   explicit PoolLimit(uint32_t most = kMost);
 
   uint32_t limit() const { return limit_; }
+  // Whether one more may go out, where so many requests of so many bytes are under way.
+  bool may_send(uint32_t requests, uint64_t bytes) const {
+    return requests < limit_ || (requests < little_limit_ && bytes < kLittle);
+  }
+  // An answer began so long after it was asked for.
+  void began(uint64_t ns);
   // As many requests as the limit are under way, and others wait.
   void full() { was_full_ = true; }
   void arrived(uint64_t bytes) { bytes_ += bytes; }
@@ -33,6 +46,8 @@ class PoolLimit {
 
   const uint32_t most_;
   uint32_t limit_;
+  uint32_t little_limit_;  // of small reads
+  bool has_begun_ = false;
   uint64_t interval_begin_ = 0;
   uint64_t bytes_ = 0;
   uint64_t answers_ = 0;

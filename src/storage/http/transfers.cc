@@ -91,6 +91,7 @@ struct Transfer::Wire {
   bool refused = false;
   bool allow_link_local = false;
   std::shared_ptr<const std::string> upload;
+  curl_off_t uploaded = 0;
   std::array<char, CURL_ERROR_SIZE> error{};
 
   bool tell_head() {
@@ -131,6 +132,13 @@ struct Transfer::Wire {
     if (!wire.tell_head()) return 0;
     wire.stopped = !wire.owner->body(as_bytes({data, bytes}));
     return wire.stopped ? 0 : bytes;
+  }
+
+  static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t uploaded) {
+    auto& wire = *static_cast<Wire*>(self);
+    if (uploaded != wire.uploaded) wire.owner->sent();
+    wire.uploaded = uploaded;
+    return 0;
   }
 
   static curl_socket_t on_socket(void* self, curlsocktype, curl_sockaddr* address) {
@@ -248,6 +256,11 @@ Status Transfers::start(Transfer& transfer, const HttpRequest& request,
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &Transfer::Wire::on_socket);
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, wire.get());
   curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  if (request.body != nullptr) {
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, &Transfer::Wire::on_progress);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, wire.get());
+  }
   set_method(easy, request);
   if (const CURLMcode code = curl_multi_add_handle(multi_->multi, easy); code != CURLM_OK) {
     curl_easy_cleanup(easy);

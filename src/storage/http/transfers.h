@@ -32,6 +32,8 @@ class Transfer {
   // Both: false ends the transfer, which is then finished with kStopped.
   virtual bool head(HttpHead&& head) = 0;
   virtual bool body(Bytes bytes) = 0;
+  // Some of the request's own body is gone.
+  virtual void sent() {}
 
  private:
   friend class Transfers;

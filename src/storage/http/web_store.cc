@@ -187,6 +187,14 @@ Result<FileInfo> WebStore::info_of_first_byte(const std::string& path,
   return info;
 }
 
+// What is asked for by these names is a file or not there: no listing, which is a second round
+// trip.
+bool may_be_folder(std::string_view path) {
+  constexpr std::string_view kFiles[] = {".hridx", ".json", ".zarray", ".zgroup", ".zattrs"};
+  return std::none_of(std::begin(kFiles), std::end(kFiles),
+                      [path](std::string_view suffix) { return path.ends_with(suffix); });
+}
+
 // HEAD of all at once; then, of those that need it, the first byte or a listing.
 std::vector<Result<FileInfo>> WebStore::stat_all(std::span<const std::string> paths) const {
   enum How : uint8_t { kKnown, kFirstByte, kFolder };
@@ -205,7 +213,7 @@ std::vector<Result<FileInfo>> WebStore::stat_all(std::span<const std::string> pa
       infos[i] = FileInfo{.path = paths[i], .is_folder = true};  // it wants its slash
     } else if (head.status == 404) {
       infos[i] = shared_->protocol->failure(paths[i], heads[i].value());
-      if (shared_->protocol->lists_folders()) how[i] = kFolder;
+      if (shared_->protocol->lists_folders() && may_be_folder(paths[i])) how[i] = kFolder;
     } else {
       how[i] = kFirstByte;
     }

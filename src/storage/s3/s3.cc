@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <ctime>
 
-#include "storage/http/protocol.h"
-#include "storage/http/url.h"
+#include "base/sha256.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
-#include "storage/s3/credentials.h"
+#include "storage/s3/s3_protocol.h"
 #include "storage/s3/sign.h"
+#include "storage/s3/upload.h"
 #include "storage/s3/xml.h"
 
 namespace headrace {
@@ -23,12 +23,17 @@ namespace {
 constexpr std::string_view kUsualRegion = "us-east-1";
 constexpr std::string_view kGoogle = "https://storage.googleapis.com";
 
-struct S3Place {
-  std::string bucket;
-  std::string key;
-};
+// A host may begin with it, and a certificate for *.host is good for it.
+bool is_host_name(std::string_view bucket) {
+  return bucket.size() >= 3 && bucket.size() <= 63 &&
+         std::all_of(bucket.begin(), bucket.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+         });
+}
 
-Result<S3Place> place_of(std::string_view path) {
+}  // namespace
+
+Result<S3Place> s3_place_of(std::string_view path) {
   const std::string_view rest = path.substr(scheme_of(path).size() + 3);
   const size_t slash = rest.find('/');
   S3Place place{std::string(rest.substr(0, slash)),
@@ -42,147 +47,127 @@ Result<S3Place> place_of(std::string_view path) {
   return place;
 }
 
-// A host may begin with it, and a certificate for *.host is good for it.
-bool is_host_name(std::string_view bucket) {
-  return bucket.size() >= 3 && bucket.size() <= 63 &&
-         std::all_of(bucket.begin(), bucket.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-         });
+Result<std::unique_ptr<const S3Protocol>> S3Protocol::make(
+    std::shared_ptr<const StoreOptions> options, bool is_google) {
+  S3Settings settings;
+  if (is_google) {
+    settings = {.endpoint = options->endpoint.empty() ? std::string(kGoogle) : options->endpoint,
+                .region = options->region.empty() ? "auto" : options->region,
+                .credentials = options->credentials,
+                .expected = "hr.storage(access_key=..., secret_key=...): an HMAC key"};
+  } else {
+    HEADRACE_ASSIGN(settings, s3_settings(*options));
+  }
+  const bool is_amazon = settings.endpoint.empty();
+  if (settings.region.empty()) settings.region = kUsualRegion;
+  if (is_amazon) settings.endpoint = fmt::format("https://s3.{}.amazonaws.com", settings.region);
+  Result<WebUrl> endpoint = parse_web_url(settings.endpoint);
+  if (!endpoint.ok())
+    return invalid("endpoint is the address of a server, as in 'https://host:9000'");
+  // Public data need no key, and few have one of Google's.
+  const bool is_public = options->anonymous || (is_google && settings.credentials.empty());
+  return std::unique_ptr<const S3Protocol>(new S3Protocol(
+      std::move(options), std::move(settings), std::move(endpoint).value(), is_amazon, is_public));
 }
 
-class S3Protocol final : public WebProtocol {
- public:
-  static Result<std::unique_ptr<const S3Protocol>> make(std::shared_ptr<const StoreOptions> options,
-                                                        bool is_google) {
-    S3Settings settings;
-    if (is_google) {
-      settings = {.endpoint = options->endpoint.empty() ? std::string(kGoogle) : options->endpoint,
-                  .region = options->region.empty() ? "auto" : options->region,
-                  .credentials = options->credentials,
-                  .expected = "hr.storage(access_key=..., secret_key=...): an HMAC key"};
-    } else {
-      HEADRACE_ASSIGN(settings, s3_settings(*options));
-    }
-    const bool is_amazon = settings.endpoint.empty();
-    if (settings.region.empty()) settings.region = kUsualRegion;
-    if (is_amazon) settings.endpoint = fmt::format("https://s3.{}.amazonaws.com", settings.region);
-    Result<WebUrl> endpoint = parse_web_url(settings.endpoint);
-    if (!endpoint.ok())
-      return invalid("endpoint is the address of a server, as in 'https://host:9000'");
-    // Public data need no key, and few have one of Google's.
-    const bool is_public = options->anonymous || (is_google && settings.credentials.empty());
-    return std::unique_ptr<const S3Protocol>(new S3Protocol(std::move(options), std::move(settings),
-                                                            std::move(endpoint).value(), is_amazon,
-                                                            is_public));
-  }
+Status S3Protocol::prepare(const std::string& path) const {
+  HEADRACE_TRY(s3_place_of(path).status());
+  if (endpoint_.scheme == "http" && !is_public_ && !options_->allow_plain_http &&
+      !is_loopback(endpoint_.host))
+    return Status(Code::kPermission,
+                  fmt::format("credentials would go over plain http to {}: use https://, or say "
+                              "hr.storage(allow_plain_http=True)",
+                              endpoint_.host));
+  return is_public_ ? Status() : credentials_.prepare(settings_.expected);
+}
 
-  Status prepare(const std::string& path) const override {
-    HEADRACE_TRY(place_of(path).status());
-    if (endpoint_.scheme == "http" && !is_public_ && !options_->allow_plain_http &&
-        !is_loopback(endpoint_.host))
-      return Status(Code::kPermission,
-                    fmt::format("credentials would go over plain http to {}: use https://, or say "
-                                "hr.storage(allow_plain_http=True)",
-                                endpoint_.host));
-    return is_public_ ? Status() : credentials_.prepare(settings_.expected);
-  }
+Result<std::string> S3Protocol::origin(const std::string& path) const {
+  HEADRACE_ASSIGN(const S3Place place, s3_place_of(path));
+  WebUrl url = endpoint_;
+  if (is_virtual(place.bucket)) url.host = place.bucket + '.' + url.host;
+  return url.origin();
+}
 
-  Result<std::string> origin(const std::string& path) const override {
-    HEADRACE_ASSIGN(const S3Place place, place_of(path));
-    WebUrl url = endpoint_;
-    if (is_virtual(place.bucket)) url.host = place.bucket + '.' + url.host;
-    return url.origin();
-  }
+Result<HttpRequest> S3Protocol::request(std::string_view method, const std::string& path) const {
+  HEADRACE_ASSIGN(const S3Place place, s3_place_of(path));
+  return signed_request(method, place, {});
+}
 
-  Result<HttpRequest> request(std::string_view method, const std::string& path) const override {
-    HEADRACE_ASSIGN(const S3Place place, place_of(path));
-    return signed_request(method, place, {});
-  }
+Result<HttpRequest> S3Protocol::list_request(const std::string& folder,
+                                             const std::string& after) const {
+  HEADRACE_ASSIGN(S3Place place, s3_place_of(folder));
+  std::vector<std::pair<std::string, std::string>> query = {
+      {"list-type", "2"},
+      {"delimiter", "/"},
+      {"encoding-type", "url"},
+      {"prefix", place.key.empty() ? "" : place.key + '/'}};
+  if (!after.empty()) query.emplace_back("continuation-token", after);
+  place.key.clear();
+  return signed_request("GET", place, {.query = std::move(query)});
+}
 
-  Result<HttpRequest> list_request(const std::string& folder,
-                                   const std::string& after) const override {
-    HEADRACE_ASSIGN(S3Place place, place_of(folder));
-    std::vector<std::pair<std::string, std::string>> query = {
-        {"list-type", "2"},
-        {"delimiter", "/"},
-        {"encoding-type", "url"},
-        {"prefix", place.key.empty() ? "" : place.key + '/'}};
-    if (!after.empty()) query.emplace_back("continuation-token", after);
-    place.key.clear();
-    return signed_request("GET", place, std::move(query));
-  }
+Result<ListPage> S3Protocol::parse_list(const std::string& folder, const HttpAnswer& answer) const {
+  HEADRACE_ASSIGN(const S3Place place, s3_place_of(folder));
+  const std::string root = fmt::format("{}://{}/", scheme_of(folder), place.bucket);
+  HEADRACE_ASSIGN(S3List list, parse_s3_list(answer.text, root));
+  if (list.entries.empty() && list.next.empty() && !place.key.empty())
+    return not_found("there is no such object, and nothing lies below it");
+  return ListPage{std::move(list.entries), std::move(list.next)};
+}
 
-  Result<ListPage> parse_list(const std::string& folder, const HttpAnswer& answer) const override {
-    HEADRACE_ASSIGN(const S3Place place, place_of(folder));
-    const std::string root = fmt::format("{}://{}/", scheme_of(folder), place.bucket);
-    HEADRACE_ASSIGN(S3List list, parse_s3_list(answer.text, root));
-    if (list.entries.empty() && list.next.empty() && !place.key.empty())
-      return not_found("there is no such object, and nothing lies below it");
-    return ListPage{std::move(list.entries), std::move(list.next)};
-  }
+bool S3Protocol::passes(const HttpAnswer& answer) const {
+  return answer.head.status == 400 && xml_text(answer.text, "Code") == "RequestTimeout";
+}
 
-  Status failure(const std::string& path, const HttpAnswer& answer) const override;
+S3Protocol::S3Protocol(std::shared_ptr<const StoreOptions> options, S3Settings settings,
+                       WebUrl endpoint, bool is_amazon, bool is_public)
+    : options_(std::move(options)),
+      settings_(std::move(settings)),
+      endpoint_(std::move(endpoint)),
+      is_amazon_(is_amazon),
+      is_public_(is_public),
+      credentials_(settings_.credentials, *options_) {}
 
-  bool passes(const HttpAnswer& answer) const override {
-    return answer.head.status == 400 && xml_text(answer.text, "Code") == "RequestTimeout";
-  }
-  bool follows_redirects() const override { return false; }
-  bool lists_folders() const override { return true; }
+bool S3Protocol::is_virtual(std::string_view bucket) const {
+  if (options_->addressing == "auto") return is_amazon_ && is_host_name(bucket);
+  return options_->addressing == "virtual";
+}
 
- private:
-  S3Protocol(std::shared_ptr<const StoreOptions> options, S3Settings settings, WebUrl endpoint,
-             bool is_amazon, bool is_public)
-      : options_(std::move(options)),
-        settings_(std::move(settings)),
-        endpoint_(std::move(endpoint)),
-        is_amazon_(is_amazon),
-        is_public_(is_public),
-        credentials_(settings_.credentials, *options_) {}
-
-  bool is_virtual(std::string_view bucket) const {
-    if (options_->addressing == "auto") return is_amazon_ && is_host_name(bucket);
-    return options_->addressing == "virtual";
-  }
-
-  HttpRequest signed_request(std::string_view method, const S3Place& place,
-                             std::vector<std::pair<std::string, std::string>> query) const {
-    WebUrl url = endpoint_;
-    const std::string prefix = endpoint_.path == "/" ? "" : endpoint_.path;
-    url.path = prefix + '/' + percent_encoded(place.key, true);
-    if (is_virtual(place.bucket))
-      url.host = place.bucket + '.' + url.host;
-    else
-      url.path = prefix + '/' + place.bucket + '/' + percent_encoded(place.key, true);
-    url.query = canonical_query(query);
-    HttpRequest out{.method = std::string(method), .url = url.text()};
-    std::vector<std::pair<std::string, std::string>> headers;
-    if (options_->requester_pays) headers.emplace_back("x-amz-request-payer", "requester");
-    if (is_public_) {
-      for (const auto& [name, value] : headers) out.credentials.push_back(name + ": " + value);
-      return out;
-    }
-    out.credentials =
-        sign({.method = out.method,
-              .host = url.port.empty() ? url.host : url.host + ':' + url.port,
-              .path = url.path,
-              .query = std::move(query),
-              .headers = std::move(headers),
-              .body_hash = "UNSIGNED-PAYLOAD"},
-             credentials_.current(), settings_.region, "s3", amazon_time(std::time(nullptr)));
+HttpRequest S3Protocol::signed_request(std::string_view method, const S3Place& place,
+                                       S3Ask ask) const {
+  WebUrl url = endpoint_;
+  const std::string prefix = endpoint_.path == "/" ? "" : endpoint_.path;
+  url.path = prefix + '/' + percent_encoded(place.key, true);
+  if (is_virtual(place.bucket))
+    url.host = place.bucket + '.' + url.host;
+  else
+    url.path = prefix + '/' + place.bucket + '/' + percent_encoded(place.key, true);
+  url.query = canonical_query(ask.query);
+  HttpRequest out{.method = std::string(method), .url = url.text(), .body = ask.body};
+  std::vector<std::pair<std::string, std::string>> headers;
+  if (options_->requester_pays) headers.emplace_back("x-amz-request-payer", "requester");
+  if (is_public_) {
+    for (const auto& [name, value] : headers) out.credentials.push_back(name + ": " + value);
     return out;
   }
+  out.credentials =
+      sign({.method = out.method,
+            .host = url.port.empty() ? url.host : url.host + ':' + url.port,
+            .path = url.path,
+            .query = std::move(ask.query),
+            .headers = std::move(headers),
+            .body_hash = ask.body == nullptr ? "UNSIGNED-PAYLOAD" : hex_of(sha256(*ask.body))},
+           credentials_.current(), settings_.region, "s3", amazon_time(std::time(nullptr)));
+  return out;
+}
 
-  const std::shared_ptr<const StoreOptions> options_;
-  const S3Settings settings_;
-  const WebUrl endpoint_;
-  const bool is_amazon_;
-  const bool is_public_;
-  mutable CredentialSource credentials_;
-};
+namespace {
 
 Status refused(std::string text) {
   return {Code::kPermission, std::move(text)};
 }
+
+}  // namespace
 
 Status S3Protocol::failure(const std::string& path, const HttpAnswer& answer) const {
   const HttpHead& head = answer.head;
@@ -192,7 +177,7 @@ Status S3Protocol::failure(const std::string& path, const HttpAnswer& answer) co
   const auto is = [&code](std::initializer_list<std::string_view> codes) {
     return std::find(codes.begin(), codes.end(), code) != codes.end();
   };
-  const S3Place place = place_of(path).value();
+  const S3Place place = s3_place_of(path).value();
   std::string region(head.find("x-amz-bucket-region"));
   if (region.empty()) region = xml_text(answer.text, "Region");
   const bool is_elsewhere =
@@ -229,6 +214,8 @@ Status S3Protocol::failure(const std::string& path, const HttpAnswer& answer) co
                          : fmt::format("the server answers {}", shown));
 }
 
+namespace {
+
 constexpr std::string_view kSchemes[] = {"s3", "gs"};
 
 }  // namespace
@@ -244,6 +231,8 @@ extern const StoreKind s3_stores = {
       HEADRACE_ASSIGN(auto protocol, S3Protocol::make(kept, scheme == "gs"));
       return web_store(std::move(protocol), kept);
     },
+    .write = &s3_sink,
+    .remove = &s3_remove,
 };
 
 }  // namespace headrace

@@ -345,6 +345,10 @@ Result<uint64_t> remove_stage(const std::string& folder) {
     if (::lstat(place.c_str(), &info) == 0 && ::unlink(place.c_str()) == 0)
       removed += static_cast<uint64_t>(info.st_size);
     ::unlink(temporary_name(place).c_str());
+    // What opening the copy has put beside it.
+    const std::string index = place.string() + ".hridx";
+    if (::lstat(index.c_str(), &info) == 0 && ::unlink(index.c_str()) == 0)
+      removed += static_cast<uint64_t>(info.st_size);
     for (fs::path parent = place.parent_path(); parent.string().size() > folder.size();
          parent = parent.parent_path())
       parents.insert(parent.string());
@@ -352,6 +356,7 @@ Result<uint64_t> remove_stage(const std::string& folder) {
   ::unlink((folder + '/' + std::string(kUnfinished)).c_str());
   for (const std::string& parent : parents) ::rmdir(parent.c_str());
   ::rmdir(folder.c_str());
+  ::unlink((folder + ".hridx").c_str());
   journal->remove();
   return removed;
 }

@@ -39,6 +39,8 @@ Axis axis_of(int begin, int extent, int size, const Span& wanted, int shrink, Fi
   return axis;
 }
 
+}  // namespace
+
 // Pillow 13's rule, found by comparing results over 12,000 shapes: the height shrinks, and by
 // more than twice what the width does.
 bool goes_down_first(const View& v) {
@@ -46,8 +48,6 @@ bool goes_down_first(const View& v) {
   const int lost_width = v.box.width - v.size.width;
   return lost_height > 0 && lost_height > 2 * lost_width;
 }
-
-}  // namespace
 
 void Resampler::plan(const View& view, int shrink) {
   const Border border = view.padding.border;

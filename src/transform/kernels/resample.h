@@ -23,6 +23,9 @@
 
 namespace headrace {
 
+// Whether the rows of a view are made first, and then what is across.
+bool goes_down_first(const View& view);
+
 // One thread at a time.  Keeps its memory from picture to picture.
 class Resampler {
  public:

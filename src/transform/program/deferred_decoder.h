@@ -15,6 +15,13 @@ namespace headrace {
 // Steps must fold into one view: those that crop, resize, flip and pad, with at most one that
 // resamples; then normalize, cast and layout.  Others are refused by name.
 Result<std::unique_ptr<Decoder>> make_deferred_decoder(Program program);
+// OK where it would not refuse.
+Status check_deferrable(const Program& program);
+
+// A deferred value on the CPU after all: its pixels, u8[height, width, channels], as the stage
+// makes them before it scales, casts and lays out.
+Status render_deferred(const DeferredValue& value, PixelMode mode, const ImageOptions& options,
+                       MutableBytes out);
 
 // The record of a view of a picture, and back.
 DeferredPicture record_of(Size source, const View& view);

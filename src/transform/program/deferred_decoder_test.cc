@@ -123,7 +123,7 @@ TEST(DeferredDecoder, steps_that_need_pixels_are_refused_by_name) {
                    "step 2 random_resized_crop: defer=true takes one step that resamples"));
   EXPECT_TRUE(says(refusal({crop}, {{"fast", true}}), "fast=true and defer=true"));
   EXPECT_TRUE(says(refusal({crop}, {{"orient", true}}), "orient=true and defer=true"));
-  EXPECT_TRUE(says(refusal({crop}, {{"views", int64_t{2}}}), "views and defer=true"));
+  EXPECT_TRUE(says(refusal({crop}, {{"variants", int64_t{2}}}), "variants and defer=true"));
   EXPECT_TRUE(says(refusal({crop}, {{"shape", Numbers{8, 8, 3}}}), "lie as elements"));
 }
 

@@ -38,17 +38,30 @@ class PartOfSlot final : public Slot {
   const MutableBytes part_;
 };
 
-Status with_remedy(const Status& status) {
-  const Status out =
-      corrupt(std::string(status.message()) + "; strict=False decodes what there is");
-  return status.place().offset < 0 ? out : out.at(static_cast<uint64_t>(status.place().offset));
-}
-
 // Immutable but for a counter, hence thread-safe.
 class ImageDecoder final : public Decoder {
  public:
   explicit ImageDecoder(Program program) : program_(std::move(program)) {}
   const TensorSpec& output() const override { return program_.output; }
+  const DeferredSpec* deferred() const override { return late_ ? &*late_ : nullptr; }
+  // Leaves scaling, casting and layout to a later stage: the values are pixels.
+  void leave_rest() {
+    const PixelOutput& store = program_.store;
+    late_ = DeferredSpec{.result = program_.value,
+                         .mode = program_.mode,
+                         .channels_first = store.layout == Layout::kNCHW,
+                         .scale = store.scale,
+                         .bias = store.bias,
+                         .is_scaled = store.dtype != DType::kU8,
+                         .has_pixels = true};
+    const auto& shape = program_.value.shape;
+    const bool planar = store.layout == Layout::kNCHW;
+    const Size size{static_cast<int>(shape[planar ? 2 : 1]),
+                    static_cast<int>(shape[planar ? 1 : 0])};
+    program_.store = PixelOutput{.layout = Layout::kNHWC};
+    program_.value = {DType::kU8, program_.store.shape(size, channels_of(program_.mode))};
+    program_.output = program_.value;
+  }
 
   Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
     const Bytes value = inputs[0];
@@ -130,9 +143,34 @@ class ImageDecoder final : public Decoder {
     return {};
   }
 
-  const Program program_;
+  Program program_;  // not changed once it runs
+  std::optional<DeferredSpec> late_;
   mutable std::atomic<uint64_t> damaged_{0};
 };
+
+// With a device behind the batch: pictures are left to its decoder, or pixels to its kernels; null
+// where neither goes.  `program` is taken where something is returned.
+std::unique_ptr<Decoder> make_late(const FieldSpec& spec, Program& program) {
+  const int channels = channels_of(program.mode);
+  LateWork& late = *spec.late;
+  if (channels != 1 && channels != 3) {
+    late.why_on_cpu = "the device makes pictures of one or three channels";
+    return nullptr;
+  }
+  if (late.share != nullptr) {
+    const Status status = check_deferrable(program);
+    if (status.ok()) {
+      program.decode_share = late.share;
+      auto made = make_deferred_decoder(std::move(program));
+      return made.ok() ? std::move(made).value() : nullptr;
+    }
+    late.why_on_cpu = std::string(status.message());
+  }
+  if (program.store.dtype == DType::kU8 && program.store.layout == Layout::kNHWC) return nullptr;
+  auto decoder = std::make_unique<ImageDecoder>(std::move(program));
+  decoder->leave_rest();
+  return decoder;
+}
 
 Result<Transform> make_step(const Step& step) {
   HEADRACE_ASSIGN(const TransformEntry* entry, find_transform(step.name));
@@ -179,7 +217,7 @@ Status read_options(Params options, Program& program, bool& defer) {
   const std::string layout = options.take_text("layout", "HWC");
   const bool has_shape = options.values().count("shape") != 0;
   const std::vector<int> shape = options.take_integers("shape", {});
-  const double views = options.take_number("views", 1);
+  const double views = options.take_number("variants", 1);
   const double max_pixels =
       options.take_number("max_pixels", static_cast<double>(program.limits.max_pixels));
   defer = options.take_flag("defer", false);
@@ -193,7 +231,8 @@ Status read_options(Params options, Program& program, bool& defer) {
     return invalid("parameter 'max_pixels' must be from 1 to 2^40");
   program.limits.max_pixels = static_cast<uint64_t>(max_pixels);
   if (!(views >= 1 && views <= kMostViews) || views != static_cast<int>(views))
-    return invalid("parameter 'views' is a whole number from 1 to " + std::to_string(kMostViews));
+    return invalid("parameter 'variants' is a whole number from 1 to " +
+                   std::to_string(kMostViews));
   program.views = static_cast<int>(views);
   return {};
 }
@@ -234,10 +273,13 @@ Result<std::unique_ptr<Decoder>> make_image_decoder(const FieldSpec& spec) {
   program.value = {program.store.dtype, program.store.shape(size, channels_of(program.mode))};
   program.output = program.value;
   if (defer) return make_deferred_decoder(std::move(program));
+  if (spec.late != nullptr && program.views == 1 && program.value.is_fixed()) {
+    if (auto decoder = make_late(spec, program)) return decoder;
+  }
   if (program.views > 1) {
-    if (spec.joint != Joint::kNone) return invalid("views and hr.joint do not go together");
+    if (spec.joint != Joint::kNone) return invalid("variants and hr.joint do not go together");
     if (!program.value.is_fixed())
-      return invalid("views need steps that give one size: " + program.value.text() +
+      return invalid("variants need steps that give one size: " + program.value.text() +
                      " varies; add .random_resized_crop(s) or .resize((h, w))");
     program.output.shape.insert(program.output.shape.begin(), program.views);
   }

@@ -4,12 +4,14 @@
 // pass writes.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "codec/deferred.h"
 #include "codec/image.h"
 #include "transform/output/pixel_output.h"
 #include "transform/program/program.h"
@@ -47,9 +49,10 @@ struct Program {
   uint64_t share = 0;  // not 0: fields with this number take their pictures from one decode
   // The values are u8 elements of this shape and nothing else; kVaries where the length tells.
   std::optional<std::vector<int64_t>> raw;
-  bool channels_first = false;  // of these, and of .npy files
-  TensorSpec value;             // one view
-  TensorSpec output;            // all of them
+  bool channels_first = false;                // of these, and of .npy files
+  std::shared_ptr<DecodeShare> decode_share;  // see codec/deferred.h
+  TensorSpec value;                           // one view
+  TensorSpec output;                          // all of them
 };
 
 }  // namespace headrace

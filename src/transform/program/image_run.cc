@@ -84,6 +84,12 @@ Status ImageRun::finish() {
   return {};
 }
 
+Status with_remedy(const Status& status) {
+  const Status out =
+      corrupt(std::string(status.message()) + "; strict=False decodes what there is");
+  return status.place().offset < 0 ? out : out.at(static_cast<uint64_t>(status.place().offset));
+}
+
 Result<View> view_of_steps(const Program& program, Key draws, Size source) {
   class NoSlot final : public Slot {
     Result<MutableBytes> room(std::span<const int64_t>) override {

@@ -19,6 +19,9 @@ namespace headrace {
 // All steps as one view of a picture of this size; kUnsupported where they take several passes.
 Result<View> view_of_steps(const Program& program, Key draws, Size source);
 
+// "…; strict=False decodes what there is"
+Status with_remedy(const Status& status);
+
 // One thread; made anew for each result.
 class ImageRun final : public ImageSink {
  public:

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "codec/array.h"
 #include "codec/decoder.h"
+#include "codec/deferred.h"
 #include "transform/params.h"
 
 namespace headrace {
@@ -39,7 +40,7 @@ enum class Joint : uint8_t { kNone, kLeads, kFollows };
 
 // What      options                                           result
 // "image"   mode="RGB"|"L"|"RGBA"|"P", fast=False, strict=True, u8[3,h,w], as the steps make it;
-//           orient=False, max_pixels=178956970, views=1        u8[views,3,h,w] for more than one
+//           orient=False, max_pixels=178956970, variants=1     u8[variants,3,h,w] for more than one
 //           defer=False                                        u8[?]: codec/deferred.h
 // "boxes"   format, extra, key, … (boxes.h)                     f32[?,4 + extra]
 // "points"  extra, key                                         f32[?,2 + extra]
@@ -64,6 +65,7 @@ struct FieldSpec {
   std::optional<uint64_t> draw_group;
   Joint joint = Joint::kNone;
   uint64_t share = 0;  // not 0: image fields with this number are made from one decode
+  std::shared_ptr<LateWork> late = {};  // codec/deferred.h; null: no device follows
 };
 
 // Errors read "field 'image', step 2 random_flip: unknown parameter 'prob'; it takes p".

@@ -75,7 +75,7 @@ TEST(ProgramTest, OptionsAreChecked) {
   spec.options = Params({{"fats", true}});
   EXPECT_EQ(error(spec),
             "field 'image': unknown parameter 'fats'; it takes mode, fast, strict, orient, layout, "
-            "shape, views, max_pixels, defer");
+            "shape, variants, max_pixels, defer");
 }
 
 TEST(ProgramTest, OtherFieldsTakeNoSteps) {

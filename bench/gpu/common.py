@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the stages of bench/gpu share: the data, the loader that is measured, where results go."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pathlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import headrace as hr
+from headrace.photos import make_photo as make_photo
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+BATCH = 256
+DISTINCT = 512  # photographs; each comes several times
+
+
+def root() -> pathlib.Path:
+    return pathlib.Path(os.environ.get("HEADRACE_BENCH_DATA", "/dev/shm/headrace-gpu"))
+
+
+def _photo(seed: int) -> bytes:
+    return make_photo(seed % DISTINCT)
+
+
+def photos(images: int) -> pathlib.Path:
+    """Tar shards of JPEGs of 500x375, made once from seeds."""
+    shards = root() / f"shards-{images}"
+    if (shards / "headrace.json").exists():
+        return shards
+    with multiprocessing.get_context("spawn").Pool() as pool:
+        distinct = pool.map(_photo, range(min(images, DISTINCT)), chunksize=16)
+    pictures = [distinct[i % DISTINCT] for i in range(images)]
+    folder = root() / f"photos-{images}"
+    for c in range(10):
+        (folder / f"class{c}").mkdir(parents=True, exist_ok=True)
+    for i, picture in enumerate(pictures):
+        (folder / f"class{i % 10}" / f"{i:06d}.jpg").write_bytes(picture)
+    hr.pack(folder, shards, shards=8, keep_order=True)
+    return shards
+
+
+def fields(dtype: str = "bf16") -> dict[str, Any]:
+    image = hr.image("jpg").random_resized_crop(224).random_flip()
+    if dtype != "u8":
+        image = image.normalize(MEAN, STD).cast(dtype)
+    return {"image": image.layout("NHWC"), "label": hr.scalar("cls")}
+
+
+def loader(shards: pathlib.Path, **options: Any) -> hr.Loader:
+    return hr.Loader(str(shards), options.pop("batch_size", BATCH), fields(options.pop("dtype", "bf16")), seed=1, **options)
+
+
+def batches(made: hr.Loader) -> Iterator[Any]:
+    """For ever."""
+    while True:
+        yield from made
+
+
+def record(stage: str, result: dict[str, Any]) -> None:
+    """Adds a line to the results; they are gathered by table.py."""
+    line = {"stage": stage, "cores": len(os.sched_getaffinity(0)), "time": time.strftime("%F %T"), **result}
+    print(json.dumps(line), flush=True)
+    where = pathlib.Path(os.environ.get("HEADRACE_BENCH_RESULTS", "build/results/gpu.jsonl"))
+    where.parent.mkdir(parents=True, exist_ok=True)
+    with where.open("a") as out:
+        out.write(json.dumps(line) + "\n")

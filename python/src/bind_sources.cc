@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Python objects as data sets: columns that lie in memory (index/memory_source.h), and objects
+// whose samples their own __getitem__ makes.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "convert.h"
+#include "decoded_source.h"
+#include "errors.h"
+#include "handles.h"
+#include "held_object.h"
+#include "index/memory_source.h"
+#include "item_encoder.h"
+#include "item_source.h"
+
+namespace nb = nanobind;
+
+namespace headrace::py {
+namespace {
+
+SourceHandle handle_of(nb::handle d, std::shared_ptr<const Source> source) {
+  SourceHandle out;
+  out.format = nb::cast<std::string>(d["format"]);
+  out.source = std::move(source);
+  for (nb::handle name : d["objects"]) out.objects.insert(nb::cast<std::string>(name));
+  out.notices = nb::cast<std::vector<std::string>>(d["notices"]);
+  out.classes = nb::cast<std::vector<std::string>>(d["classes"]);
+  return out;
+}
+
+SourceHandle source_of_items(nb::dict d, std::shared_ptr<ItemThread> thread) {
+  if (nb::cast<uint64_t>(d["samples"]) >= ~uint32_t{0})
+    check(unsupported("an object in Python may have 4,294,967,294 samples at most"));
+  auto cost = std::make_shared<ItemCost>();
+  cost->name = nb::cast<std::string>(d["name"]);
+  SourceHandle out = handle_of(d, item_source(d, std::move(thread), cost));
+  out.item_costs.push_back(std::move(cost));
+  return out;
+}
+
+template <typename T>
+const T* address_in(nb::handle d, const char* name) {
+  return reinterpret_cast<const T*>(nb::cast<uintptr_t>(d[name]));
+}
+
+SourceHandle column_source(nb::dict d) {
+  MemoryColumns columns{.name = nb::cast<std::string>(d["name"]),
+                        .samples = nb::cast<uint64_t>(d["samples"]),
+                        .columns = {},
+                        .fingerprint = fingerprint_of(d["fingerprint"])};
+  Schema schema = schema_of(d["fields"]);
+  size_t at = 0;
+  for (nb::handle c : d["fields"]) {
+    MemoryColumn& column = columns.columns.emplace_back();
+    column.field = std::move(schema[at++]);
+    column.data = address_in<std::byte>(c, "data");
+    column.row_bytes = nb::cast<uint64_t>(c["row_bytes"]);
+    column.stride = nb::cast<int64_t>(c["stride"]);
+    column.offsets = address_in<uint64_t>(c, "offsets");
+    column.present = address_in<uint8_t>(c, "present");
+    column.keep = std::make_shared<HeldObject>(nb::borrow(c["keep"]));
+  }
+  return handle_of(d, unwrap(memory_source(std::move(columns))));
+}
+
+// With fields more: {"field": …, "name": …, "function": …} each.
+SourceHandle decoded(const SourceHandle& s, nb::list codecs) {
+  std::vector<PythonCodec> list;
+  for (nb::handle d : codecs)
+    list.push_back({nb::cast<std::string>(d["field"]), nb::cast<std::string>(d["name"]),
+                    nb::borrow(d["function"])});
+  SourceHandle out = s;
+  out.source = unwrap(decoded_source(s.source, std::move(list)));
+  return out;
+}
+
+void run_on(const ItemThread& thread, nb::callable function) {
+  auto held = std::make_shared<HeldObject>(std::move(function));
+  bool interrupted = false;
+  {
+    const nb::gil_scoped_release release;
+    thread.run([held] { nb::borrow<nb::callable>(held->get())(); },
+               [&interrupted] {
+                 const nb::gil_scoped_acquire gil;
+                 interrupted = PyErr_CheckSignals() != 0;
+                 if (interrupted) PyErr_Clear();
+                 return !interrupted;
+               });
+    held.reset();
+  }
+  if (!interrupted) return;
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw nb::python_error();
+}
+
+}  // namespace
+
+void bind_sources(nb::module_& m) {
+  nb::class_<ItemThread>(m, "ItemThread", "The thread that calls an object in Python.")
+      .def(nb::init<size_t>(), nb::arg("threads") = 1)
+      .def("run", &run_on, nb::arg("function"),
+           "Calls a function, which must not raise, on the thread; returns when it is done.");
+  nb::class_<ItemEncoder>(m, "ItemEncoder")
+      .def("__init__", [](ItemEncoder* self, nb::dict d) { new (self) ItemEncoder(d); })
+      .def("encode", [](const ItemEncoder& self, nb::handle item) {
+        Buffer out;
+        self.encode(item, out);
+        return to_bytes(out.bytes());
+      });
+  m.def("item_source", &source_of_items, nb::arg("description"), nb::arg("thread"));
+  m.def("column_source", &column_source, nb::arg("description"));
+  m.def("decoded_source", &decoded, nb::arg("source"), nb::arg("codecs"));
+  m.def("end_item_threads", &end_item_threads, nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace headrace::py

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// URLs as they may be shown: what follows the '?' of a web address may be a signature that opens
+// the file to whoever reads it (presigned URLs).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace headrace {
+
+// The text with "?..." in place of every query of an http or https URL in it; a '?' without a
+// `name=` behind it is a wildcard, and stays.
+std::string shown_urls(std::string text);
+
+// A URL without its query; a path, and a pattern with a '?', as it is.
+std::string_view without_query(std::string_view url);
+
+}  // namespace headrace

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/have.h"
+#if HEADRACE_HAVE_JPEG
+#include <gtest/gtest.h>
+
+#include "codec/jpeg_fixture.h"
+#include "codec/jpeg_layout.h"
+
+namespace headrace {
+namespace {
+
+using Blob = std::vector<std::byte>;
+
+Blob picture(const fixture::JpegKind& kind) {
+  return fixture::encode(fixture::make_image(53, 37, kind.channels, 1), kind);
+}
+
+JpegLayout layout_of(const Blob& file) {
+  JpegLayout out;
+  EXPECT_TRUE(read_jpeg_layout(file, out));
+  return out;
+}
+
+TEST(JpegLayout, samplings_are_told_apart) {
+  const std::pair<fixture::JpegKind, JpegSampling> kinds[] = {
+      {{"420", 2, 2}, JpegSampling::k420},
+      {{"422", 2, 1}, JpegSampling::k422},
+      {{"444", 1, 1}, JpegSampling::k444},
+      {{"440", 1, 2}, JpegSampling::k440},
+      {{.name = "gray", .h = 1, .v = 1, .channels = 1}, JpegSampling::kGray},
+      {{.name = "restarts", .h = 2, .v = 2, .restart_blocks = 2}, JpegSampling::k420}};
+  for (const auto& [kind, sampling] : kinds) {
+    const JpegLayout layout = layout_of(picture(kind));
+    EXPECT_TRUE(layout.is_plain) << kind.name;
+    EXPECT_EQ(layout.sampling, sampling) << kind.name;
+    EXPECT_EQ(layout.width, 53);
+    EXPECT_EQ(layout.height, 37);
+  }
+}
+
+TEST(JpegLayout, what_engines_do_not_take_is_not_plain) {
+  EXPECT_FALSE(layout_of(picture({.name = "progressive", .progressive = true})).is_plain);
+  EXPECT_FALSE(layout_of(picture({.name = "CMYK", .h = 1, .v = 1, .channels = 4})).is_plain);
+  EXPECT_FALSE(layout_of(picture({"411", 4, 1})).is_plain);
+}
+
+TEST(JpegLayout, damage_that_marks_tell_of_is_not_plain) {
+  const Blob whole = picture({"420", 2, 2});
+  Blob cut(whole.begin(), whole.end() - 40);
+  EXPECT_FALSE(layout_of(cut).is_plain);
+  Blob marked = whole;
+  marked[whole.size() - 30] = std::byte{0xff};
+  marked[whole.size() - 29] = std::byte{0xd3};
+  EXPECT_FALSE(layout_of(marked).is_plain);
+  Blob padded = whole;
+  padded.resize(whole.size() + 5);
+  EXPECT_TRUE(layout_of(padded).is_plain);
+}
+
+TEST(JpegLayout, every_cut_is_survived) {
+  const Blob whole = picture({"420", 2, 2});
+  for (size_t n = 0; n < whole.size(); ++n) {
+    JpegLayout layout;
+    if (read_jpeg_layout(Bytes(whole.data(), n), layout)) {
+      EXPECT_FALSE(layout.is_plain) << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace
+#endif

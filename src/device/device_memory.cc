@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/device_memory.h"
+
+#include <atomic>
+#include <new>
+
+namespace headrace {
+namespace {
+
+constexpr unsigned kNoTiming =
+    3;  // CU_EVENT_DISABLE_TIMING, and waiting threads sleep (CU_EVENT_BLOCKING_SYNC)
+constexpr unsigned kPortable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
+constexpr size_t kDeviceAlignment = 256;
+
+// Addresses of the device, dressed as pointers: nobody follows them here.
+class DeviceArena final : public Arena {
+ public:
+  DeviceArena(const CudaDriver& driver, CudaContext context) : driver_(driver), context_(context) {}
+  MemoryBlock allocate(size_t bytes, size_t) override {
+    const CudaCurrent current(driver_, context_);
+    CudaAddress address = 0;
+    if (driver_.memory_allocate(&address, bytes) != 0) throw std::bad_alloc();
+    return {reinterpret_cast<std::byte*>(address), bytes};
+  }
+  void release(MemoryBlock memory) override {
+    const CudaCurrent current(driver_, context_);
+    driver_.memory_free(reinterpret_cast<CudaAddress>(memory.data));
+  }
+  ArenaKind kind() const override { return ArenaKind::kHeap; }
+  size_t alignment() const override { return kDeviceAlignment; }
+
+ private:
+  const CudaDriver& driver_;
+  const CudaContext context_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<CudaEvent>> CudaEvent::make(const CudaDriver& driver, CudaContext context) {
+  const CudaCurrent current(driver, context);
+  CudaEventHandle event = nullptr;
+  HEADRACE_TRY(driver.check(driver.event_create(&event, kNoTiming), "cuEventCreate"));
+  return std::shared_ptr<CudaEvent>(new CudaEvent(driver, context, event));
+}
+
+CudaEvent::~CudaEvent() {
+  const CudaCurrent current(driver_, context_);
+  driver_.event_destroy(event_);
+}
+
+Status CudaEvent::record(CudaStream stream) const {
+  const CudaCurrent current(driver_, context_);
+  return driver_.check(driver_.event_record(event_, stream), "cuEventRecord");
+}
+
+bool CudaEvent::is_past() const {
+  const CudaCurrent current(driver_, context_);
+  return driver_.event_query(event_) != kCudaNotReady;
+}
+
+Status CudaEvent::wait() const {
+  const CudaCurrent current(driver_, context_);
+  return driver_.check(driver_.event_synchronize(event_), "cuEventSynchronize");
+}
+
+Status CudaEvent::hold_up(CudaStream stream) const {
+  const CudaCurrent current(driver_, context_);
+  return driver_.check(driver_.stream_wait_event(stream, event_, 0), "cuStreamWaitEvent");
+}
+
+class DeviceMemory::Return {
+ public:
+  Return(std::shared_ptr<DeviceMemory> memory, CudaStream stream)
+      : memory_(std::move(memory)), stream_(std::make_shared<std::atomic<CudaStream>>(stream)) {}
+  void operator()(Buffer* buffer) const {
+    memory_->give_back(std::unique_ptr<Buffer>(buffer), stream_->load());
+  }
+  void consumed_in(CudaStream stream) const { stream_->store(stream); }
+
+ private:
+  std::shared_ptr<DeviceMemory> memory_;
+  std::shared_ptr<std::atomic<CudaStream>> stream_;
+};
+
+DeviceMemory::DeviceMemory(const CudaDriver& driver, CudaContext context, uint64_t keep_bytes)
+    : driver_(driver),
+      context_(context),
+      keep_bytes_(keep_bytes),
+      arena_(std::make_shared<DeviceArena>(driver, context)) {}
+
+std::shared_ptr<DeviceMemory> DeviceMemory::make(const CudaDriver& driver, CudaContext context,
+                                                 uint64_t keep_bytes) {
+  return std::shared_ptr<DeviceMemory>(new DeviceMemory(driver, context, keep_bytes));
+}
+
+// The one that has been idle longest among those of a fitting size.
+bool DeviceMemory::find(size_t bytes, Free& out) {
+  for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+    const size_t capacity = it->buffer->capacity();
+    if (capacity < bytes || capacity > 2 * bytes + (1 << 20)) continue;
+    idle_bytes_ -= it->buffer->held_bytes();
+    out = std::move(*it);
+    idle_.erase(it);
+    return true;
+  }
+  return false;
+}
+
+void DeviceMemory::free_idle(uint64_t keep) {
+  while (idle_bytes_ > keep && !idle_.empty()) {
+    idle_bytes_ -= idle_.front().buffer->held_bytes();
+    if (idle_.front().after) (void)idle_.front().after->wait();
+    idle_.erase(idle_.begin());
+  }
+}
+
+Result<SharedBuffer> DeviceMemory::take(size_t bytes, CudaStream stream) {
+  Free got;
+  MutexLock lock(mu_);
+  if (find(bytes, got)) {
+    if (got.after) HEADRACE_TRY(got.after->hold_up(stream));
+  } else {
+    got.buffer = std::make_unique<Buffer>(arena_);
+    try {
+      got.buffer->resize(bytes);
+    } catch (const std::bad_alloc&) {
+      free_idle(0);
+      try {
+        got.buffer->resize(bytes);
+      } catch (const std::bad_alloc&) {
+        return exhausted("no memory on the GPU for " + std::to_string(bytes >> 20) +
+                         " MiB of a batch; make the batch or the model smaller");
+      }
+    }
+  }
+  got.buffer->resize(bytes);
+  used_ += got.buffer->held_bytes();
+  most_used_ = std::max(most_used_, used_);
+  Buffer* buffer = got.buffer.release();
+  return SharedBuffer(buffer, Return(shared_from_this(), stream));
+}
+
+void DeviceMemory::consumed_in(const SharedBuffer& buffer, CudaStream stream) {
+  if (const auto* back = std::get_deleter<Return>(buffer); back != nullptr)
+    back->consumed_in(stream);
+}
+
+void DeviceMemory::give_back(std::unique_ptr<Buffer> buffer, CudaStream stream) {
+  auto after = CudaEvent::make(driver_, context_);
+  const bool usable = after.ok() && after.value()->record(stream).ok();
+  MutexLock lock(mu_);
+  const uint64_t held = buffer->held_bytes();
+  used_ -= held;
+  // Without an event nobody can tell when it may be written again: the driver waits and frees it.
+  if (!usable) return;
+  idle_bytes_ += held;
+  idle_.push_back({std::move(buffer), std::move(after).value()});
+  free_idle(keep_bytes_);
+}
+
+uint64_t DeviceMemory::used_bytes() const {
+  MutexLock lock(mu_);
+  return used_;
+}
+
+uint64_t DeviceMemory::most_used_bytes() const {
+  MutexLock lock(mu_);
+  return most_used_;
+}
+
+std::shared_ptr<Arena> pinned_arena_of(const CudaDriver& driver, CudaContext context) {
+  return pinned_arena({.lock =
+                           [&driver, context](MutableBytes memory) {
+                             const CudaCurrent current(driver, context);
+                             return driver.host_register(memory.data(), memory.size(), kPortable) ==
+                                    0;
+                           },
+                       .unlock =
+                           [&driver, context](MutableBytes memory) {
+                             const CudaCurrent current(driver, context);
+                             driver.host_unregister(memory.data());
+                           }});
+}
+
+}  // namespace headrace

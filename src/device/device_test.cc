@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole way to the device, over libraries that stand in for the GPU's (tests/standin).
+#include "base/have.h"
+#if HEADRACE_HAVE_JPEG && defined(HEADRACE_STANDINS)
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <future>
+
+#include "codec/jpeg_fixture.h"
+#include "codec/sample_context.h"
+#include "device/compiler.h"
+#include "device/device_stage.h"
+#include "device/picture_work.h"
+#include "transform/program/program.h"
+
+namespace headrace {
+namespace {
+
+using Blob = std::vector<std::byte>;
+
+class Environment final : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    setenv("HEADRACE_CUDA_PATH", HEADRACE_STANDINS, 1);
+    setenv("HEADRACE_STANDIN_DELAY_US", "300", 1);
+    setenv("XDG_CACHE_HOME", (::testing::TempDir() + "headrace-device-test").c_str(), 1);
+  }
+};
+const auto* const environment = ::testing::AddGlobalTestEnvironment(new Environment);
+
+class Kept final : public Slot {
+ public:
+  explicit Kept(DType dtype) : item_(size_of(dtype)) {}
+  Result<MutableBytes> room(std::span<const int64_t> shape) override {
+    size_t n = item_;
+    for (const int64_t extent : shape) n *= static_cast<size_t>(extent);
+    buffer = std::make_shared<Buffer>(n);
+    return buffer->span();
+  }
+  SharedBuffer buffer;
+
+ private:
+  const size_t item_;
+};
+
+Step step(std::string name, std::map<std::string, Param> params = {}) {
+  return {std::move(name), Params(std::move(params))};
+}
+
+std::shared_ptr<LateWork> late_work(unsigned samplings = ~0u, int64_t most_waiting = 0) {
+  return std::make_shared<LateWork>(
+      LateWork{std::make_shared<DecodeShare>(samplings, most_waiting), ""});
+}
+
+std::unique_ptr<Decoder> make(std::vector<Step> steps, std::shared_ptr<LateWork> late,
+                              std::map<std::string, Param> options = {}) {
+  FieldSpec spec{.name = "image",
+                 .what = "image",
+                 .options = Params(std::move(options)),
+                 .steps = std::move(steps)};
+  spec.late = std::move(late);
+  return make_decoder(spec).value();
+}
+
+SharedBuffer decode(const Decoder& decoder, const Blob& stored, uint64_t draw) {
+  Kept slot(decoder.output().dtype);
+  SampleContext context;
+  context.begin(Key(draw), 0, 0, 0, "");
+  const Bytes input(stored);
+  const Status status = decoder.run({&input, 1}, context, slot);
+  EXPECT_TRUE(status.ok()) << status.text();
+  return slot.buffer;
+}
+
+std::shared_ptr<Gpu> gpu() {
+  auto opened = Gpu::open(0);
+  EXPECT_TRUE(opened.ok()) << opened.status().text();
+  return opened.value();
+}
+
+Blob to_host(const Column& column) {
+  Blob out(column.values->size());
+  if (column.ready) {
+    EXPECT_TRUE(column.ready->wait().ok());
+  }
+  const CudaDriver& d = gpu()->driver();
+  EXPECT_EQ(d.copy_to_host(out.data(), reinterpret_cast<CudaAddress>(column.values->data()),
+                           out.size(), nullptr),
+            0);
+  return out;
+}
+
+// A batch through a stage; the status it ends with.
+Status through(const BatchStage& stage, Batch& batch) {
+  const auto pool = BufferPool::make(0);
+  std::promise<Status> ended;
+  stage.start(std::make_unique<Batch>(std::move(batch)), Key(0), *pool,
+              [&](Status status, std::unique_ptr<Batch> back) {
+                batch = std::move(*back);
+                ended.set_value(std::move(status));
+              });
+  return ended.get_future().get();
+}
+
+std::vector<fixture::JpegKind> kinds() {
+  return {{"420", 2, 2},
+          {"422", 2, 1},
+          {"444", 1, 1},
+          {"440", 1, 2},
+          {.name = "gray", .h = 1, .v = 1, .channels = 1},
+          {.name = "420 with restarts", .h = 2, .v = 2, .restart_blocks = 3},
+          {.name = "progressive", .h = 2, .v = 2, .progressive = true},
+          {.name = "CMYK", .h = 1, .v = 1, .channels = 4},
+          {"411", 4, 1}};
+}
+
+std::vector<Blob> pictures() {
+  std::vector<Blob> out;
+  uint64_t seed = 0;
+  for (const fixture::JpegKind& kind : kinds())
+    for (const auto& [width, height] :
+         {std::pair(97, 75), std::pair(64, 48), std::pair(17, 130), std::pair(150, 33)}) {
+      ++seed;
+      out.push_back(fixture::encode(fixture::make_image(width, height, kind.channels, seed), kind,
+                                    50 + static_cast<int>(seed * 7 % 50)));
+    }
+  return out;
+}
+
+// Equal bytes from both ways, for every picture, with draws of each.
+void expect_equal(const std::vector<Step>& steps, std::map<std::string, Param> options = {}) {
+  const auto cpu = make(steps, nullptr, options);
+  const auto late = late_work();
+  const auto device = make(steps, late, options);
+  ASSERT_NE(device->deferred(), nullptr) << late->why_on_cpu;
+  const DeferredSpec& spec = *device->deferred();
+  DeviceStageOptions asked;
+  asked.scratch_bytes = 200'000;  // several parts
+  asked.columns = {spec};
+  const auto stage = make_device_stage(gpu(), asked).value();
+  const std::vector<Blob> all = pictures();
+  for (uint64_t epoch = 0; epoch < 4; ++epoch) {
+    Batch batch;
+    Column& column = batch.columns.emplace_back();
+    Blob wanted;
+    column.packing = spec.has_pixels ? Packing::kDense : Packing::kList;
+    auto dense =
+        std::make_shared<Buffer>(all.size() * device->output().bytes() * (spec.has_pixels ? 1 : 0));
+    for (size_t i = 0; i < all.size(); ++i) {
+      const uint64_t draw = epoch * 1000 + i;
+      const SharedBuffer here = decode(*cpu, all[i], draw);
+      wanted.insert(wanted.end(), here->data(), here->data() + here->size());
+      const SharedBuffer there = decode(*device, all[i], draw);
+      if (spec.has_pixels)
+        std::memcpy(dense->data() + i * there->size(), there->data(), there->size());
+      else
+        column.items.push_back(there);
+    }
+    if (spec.has_pixels) {
+      column.values = dense;
+      column.shape = device->output().shape;
+      column.shape.insert(column.shape.begin(), static_cast<int64_t>(all.size()));
+    }
+    const Status status = through(*stage, batch);
+    ASSERT_TRUE(status.ok()) << status.text();
+    const Blob got = to_host(batch.columns[0]);
+    ASSERT_EQ(got.size(), wanted.size());
+    size_t different = 0;
+    for (size_t k = 0; k < got.size(); ++k) different += got[k] != wanted[k];
+    EXPECT_EQ(different, 0u) << "epoch " << epoch;
+  }
+}
+
+TEST(Device, the_engines_are_checked_against_the_cpu) {
+  std::string why;
+  EXPECT_EQ(samplings_of(gpu(), why), 31u) << why;
+}
+
+TEST(Device, random_crops_are_those_of_the_cpu) {
+  expect_equal(
+      {step("random_resized_crop", {{"size", std::vector<double>{24}}}), step("random_flip")});
+}
+
+TEST(Device, floats_and_layouts_are_those_of_the_cpu) {
+  const std::vector<double> mean{0.485, 0.456, 0.406};
+  const std::vector<double> deviation{0.229, 0.224, 0.225};
+  for (const char* dtype : {"f32", "f16", "bf16"})
+    for (const char* order : {"NCHW", "NHWC"})
+      expect_equal({step("resize", {{"size", std::vector<double>{19, 23}}}),
+                    step("random_vertical_flip"),
+                    step("normalize", {{"mean", mean}, {"std", deviation}}),
+                    step("cast", {{"dtype", std::string(dtype)}}),
+                    step("layout", {{"order", std::string(order)}})});
+}
+
+TEST(Device, filters_windows_and_borders_are_those_of_the_cpu) {
+  for (const char* filter : {"nearest", "bilinear", "bicubic", "lanczos"})
+    expect_equal(
+        {step("resize", {{"size", std::vector<double>{40}}, {"filter", std::string(filter)}}),
+         step("center_crop", {{"size", std::vector<double>{30, 34}}})});
+  for (const char* border : {"constant", "edge", "reflect", "symmetric"})
+    expect_equal({step("random_crop", {{"size", std::vector<double>{40}},
+                                       {"padding", std::vector<double>{11}},
+                                       {"padding_mode", std::string(border)},
+                                       {"pad_if_needed", true}})});
+}
+
+TEST(Device, gray_results_are_those_of_the_cpu) {
+  expect_equal({step("random_resized_crop", {{"size", std::vector<double>{24}}})},
+               {{"mode", std::string("L")}});
+}
+
+TEST(Device, what_the_cpu_must_do_is_finished_on_the_device) {
+  expect_equal({step("random_resized_crop", {{"size", std::vector<double>{24}}}),
+                step("color_jitter", {{"brightness", std::vector<double>{0.4}}}),
+                step("normalize",
+                     {{"mean", std::vector<double>{0.5}}, {"std", std::vector<double>{0.25}}})});
+}
+
+TEST(Device, the_cpu_takes_over_where_pictures_wait) {
+  const auto late = late_work(~0u, 2);
+  const auto decoder =
+      make({step("random_resized_crop", {{"size", std::vector<double>{24}}})}, late);
+  decode(*decoder, pictures()[0], 1);  // comes to no stage: its batch was given up
+  {
+    const WaitingPictures one(late->share, 1);
+    decode(*decoder, pictures()[0], 1);
+    EXPECT_EQ(late->share->on_device(), 2u);
+    const WaitingPictures another(late->share, 1);
+    for (const Blob& picture : pictures()) decode(*decoder, picture, 1);
+    EXPECT_EQ(late->share->on_device(), 2u);
+    EXPECT_EQ(late->share->on_cpu(), pictures().size());
+  }
+  decode(*decoder, pictures()[0], 1);
+  EXPECT_EQ(late->share->on_device(), 3u);
+}
+
+TEST(Device, a_damaged_picture_ends_the_batch_with_its_error) {
+  const auto decoder = make({step("resize", {{"size", std::vector<double>{24, 24}}})}, late_work());
+  Blob bad = pictures()[0];
+  bad.resize(bad.size() * 3 / 4);  // and a last mark all the same: only decoding tells
+  while (bad.back() == std::byte{0xff}) bad.pop_back();
+  bad.insert(bad.end(), {std::byte{0xff}, std::byte{0xd9}});
+  DeviceStageOptions asked;
+  asked.columns = {*decoder->deferred()};
+  const auto stage = make_device_stage(gpu(), asked).value();
+  Batch batch;
+  Column& column = batch.columns.emplace_back();
+  column.packing = Packing::kList;
+  column.items = {decode(*decoder, pictures()[0], 1), decode(*decoder, bad, 2)};
+  const Status status = through(*stage, batch);
+  EXPECT_EQ(status.code(), Code::kCorrupt) << status.text();
+}
+
+// Every byte of many batches, with a consumer that holds on to some for a while.
+TEST(Device, buffers_come_back_only_when_nobody_reads_them) {
+  const CudaDriver& d = gpu()->driver();
+  DeviceStageOptions asked;
+  asked.workers = 3;
+  asked.columns = {std::nullopt};
+  const auto stage = make_device_stage(gpu(), asked).value();
+  const auto pool = BufferPool::make(1 << 20, gpu()->pinned());
+  CudaStream consumer = nullptr;
+  ASSERT_EQ(d.stream_create(&consumer, 1), 0);
+  constexpr size_t kElements = 5000;
+  std::vector<Blob> seen(400);
+  std::vector<Batch> held;
+  for (size_t n = 0; n < seen.size(); ++n) {
+    Batch batch;
+    Column& column = batch.columns.emplace_back();
+    column.values = pool->take(kElements);
+    column.shape = {static_cast<int64_t>(kElements)};
+    std::memset(column.values->data(), static_cast<int>(n % 251), kElements);
+    ASSERT_TRUE(through(*stage, batch).ok());
+    // As a framework does it: the stream waits, a kernel reads, the tensor is let go of.
+    const auto& event = static_cast<const CudaEvent&>(*batch.columns[0].ready);
+    ASSERT_TRUE(event.hold_up(consumer).ok());
+    DeviceMemory::consumed_in(batch.columns[0].values, consumer);
+    seen[n].resize(kElements);
+    held.push_back(std::move(batch));
+    d.copy_to_host(seen[n].data(),
+                   reinterpret_cast<CudaAddress>(held.back().columns[0].values->data()), kElements,
+                   consumer);
+    if (n % 7 == 3) held.clear();
+  }
+  ASSERT_EQ(d.stream_synchronize(consumer), 0);
+  for (size_t n = 0; n < seen.size(); ++n)
+    ASSERT_EQ(seen[n], Blob(kElements, static_cast<std::byte>(n % 251))) << "batch " << n;
+  held.clear();
+  d.stream_destroy(consumer);
+}
+
+TEST(Device, kernels_are_compiled_once) {
+  const std::string folder = ::testing::TempDir() + "headrace-kernels";
+  const auto first = compile_kernels(picture_kernels(), 90, folder);
+  ASSERT_TRUE(first.ok()) << first.status().text();
+  setenv("HEADRACE_STANDIN_NO_COMPILE", "1", 1);
+  EXPECT_TRUE(compile_kernels(picture_kernels(), 90, folder).ok());
+  const auto other = compile_kernels(picture_kernels(), 80, folder);
+  unsetenv("HEADRACE_STANDIN_NO_COMPILE");
+  EXPECT_FALSE(other.ok());
+  EXPECT_NE(other.status().text().find("compute capability 8.0"), std::string::npos);
+}
+
+TEST(Device, a_device_that_is_not_there_is_named) {
+  const auto none = Gpu::open(3);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.status().text().find("cuda:3"), std::string::npos) << none.status().text();
+}
+
+}  // namespace
+}  // namespace headrace
+#endif

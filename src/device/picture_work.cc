@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/picture_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "transform/program/deferred_decoder.h"
+
+namespace headrace {
+namespace {
+
+constexpr size_t kMostTogether = 256;  // pictures of one call of the engines
+constexpr unsigned kThreads = 256;     // of a block
+constexpr unsigned kBlocks = 64;       // for the pixels of a picture
+
+int32_t type_of(DType dtype) {
+  return dtype == DType::kU8 ? 0 : dtype == DType::kF16 ? 1 : dtype == DType::kBF16 ? 2 : 3;
+}
+
+PictureOutput output_of(const DeferredSpec& spec, const SharedBuffer& to) {
+  PictureOutput out;
+  out.address = reinterpret_cast<CudaAddress>(to->data());
+  out.channels = channels_of(spec.mode);
+  out.dtype = type_of(spec.result.dtype);
+  out.channels_first = spec.channels_first ? 1 : 0;
+  const auto& shape = spec.result.shape;
+  out.height = static_cast<int32_t>(shape[spec.channels_first ? 1 : 0]);
+  out.width = static_cast<int32_t>(shape[spec.channels_first ? 2 : 1]);
+  for (size_t c = 0; c < 4; ++c) out.scale[c] = spec.scale[c], out.bias[c] = spec.bias[c];
+  return out;
+}
+
+uint64_t wanted(const JobMemory& m) {
+  constexpr uint64_t kRounding = 6 * 256;
+  return m.planes + m.taps_x + m.taps_y + m.middle + kRounding;
+}
+
+}  // namespace
+
+Status PictureWork::upload(CudaAddress to, const void* from, uint64_t bytes) {
+  return gpu_->driver().check(gpu_->driver().copy_to_device(to, from, bytes, stream_),
+                              "cuMemcpyHtoDAsync");
+}
+
+Status PictureWork::run(const DeferredSpec& spec, Column& column, InFlight& in_flight) {
+  const size_t n = spec.has_pixels ? static_cast<size_t>(column.shape[0]) : column.items.size();
+  HEADRACE_ASSIGN(SharedBuffer to, gpu_->memory().take(spec.result.bytes() * n, stream_));
+  const PictureOutput out = output_of(spec, to);
+  if (spec.has_pixels) {
+    HEADRACE_TRY(copy_pixels(column, out, in_flight));
+  } else {
+    HEADRACE_TRY(plan(spec, column, in_flight));
+    for (size_t begin = 0; begin < items_.size();) {
+      uint64_t bytes = 0;
+      size_t end = begin;
+      while (end < items_.size() &&
+             (end == begin || bytes + wanted(items_[end].memory) <= scratch_bytes_))
+        bytes += wanted(items_[end++].memory);
+      HEADRACE_TRY(scratch_.begin(bytes + (end - begin) * sizeof(PictureJob) + 256));
+      HEADRACE_TRY(run_part(spec, begin, end, out, in_flight));
+      begin = end;
+    }
+  }
+  column = Column();
+  column.packing = Packing::kDense;
+  column.dtype = spec.result.dtype;
+  column.shape = spec.result.shape;
+  column.shape.insert(column.shape.begin(), static_cast<int64_t>(n));
+  column.values = std::move(to);
+  return {};
+}
+
+// One item a picture; those of one sampling are together, those that are rendered come last.
+Status PictureWork::plan(const DeferredSpec& spec, const Column& column, InFlight& in_flight) {
+  const int channels = channels_of(spec.mode);
+  items_.clear();
+  int64_t left = 0;
+  for (size_t i = 0; i < column.items.size(); ++i) {
+    Item item;
+    HEADRACE_ASSIGN(item.value, split_deferred(column.items[i]->bytes()));
+    item.is_rendered = item.value.picture.is_rendered != 0;
+    if (item.is_rendered) {
+      item.job.kind = PictureJob::kPixels;
+      item.memory.planes = item.value.stored.size();
+    } else {
+      item.job = plan_job(item.value.picture, channels, item.memory);
+      ++left;
+    }
+    item.job.slot = static_cast<int32_t>(i);
+    items_.push_back(item);
+    in_flight.buffers.push_back(column.items[i]);
+  }
+  if (spec.share) in_flight.waiting.emplace_back(spec.share, left);
+  std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
+    return std::pair(a.job.kind, a.job.slot) < std::pair(b.job.kind, b.job.slot);
+  });
+  return {};
+}
+
+// Items [begin, end), for which there is scratch memory.
+Status PictureWork::run_part(const DeferredSpec& spec, size_t begin, size_t end,
+                             const PictureOutput& out, InFlight& in_flight) {
+  for (size_t i = begin; i < end; ++i) {
+    Item& item = items_[i];
+    const CudaAddress planes = scratch_.take(item.memory.planes);
+    item.job.plane[0] = planes;
+    if (item.is_rendered) {
+      HEADRACE_TRY(upload(planes, item.value.stored.data(), item.value.stored.size()));
+      continue;
+    }
+    item.job.plane[1] = planes + item.memory.chroma;
+    item.job.plane[2] = item.job.plane[1] + item.memory.chroma_bytes;
+    item.job.taps_x = scratch_.take(item.memory.taps_x);
+    item.job.taps_y = scratch_.take(item.memory.taps_y);
+    item.job.middle = scratch_.take(item.memory.middle);
+  }
+  for (size_t first = begin; first < end && !items_[first].is_rendered;) {
+    size_t last = first;
+    while (last < end && last - first < kMostTogether &&
+           items_[last].job.kind == items_[first].job.kind)
+      ++last;
+    HEADRACE_TRY(decode(spec, first, last, in_flight));
+    first = last;
+  }
+  std::vector<PictureJob> jobs;
+  for (size_t i = begin; i < end; ++i) jobs.push_back(items_[i].job);
+  return launch(jobs, out.channels, out, !items_[begin].is_rendered, in_flight);
+}
+
+// Ready for a call: nvJPEG lets go of the memory of a call that is under way when the next one of
+// the same state wants more.
+Result<PictureWork::PerSampling*> PictureWork::decoder_for(int sampling) {
+  PerSampling& chosen = decoders_[static_cast<size_t>(sampling)];
+  if (chosen.decoder) {
+    HEADRACE_TRY(chosen.done->wait());
+    return &chosen;
+  }
+  HEADRACE_ASSIGN(auto engines, gpu_->engines());
+  HEADRACE_ASSIGN(chosen.done, CudaEvent::make(gpu_->driver(), gpu_->context()));
+  HEADRACE_ASSIGN(chosen.decoder, JpegBatchDecoder::make(std::move(engines)));
+  return &chosen;
+}
+
+// Items of one sampling.
+Status PictureWork::decode(const DeferredSpec& spec, size_t begin, size_t end,
+                           InFlight& in_flight) {
+  HEADRACE_ASSIGN(const PerSampling* chosen, decoder_for(items_[begin].job.kind));
+  std::vector<Bytes> stored;
+  std::vector<JpegPlanes> planes;
+  for (size_t i = begin; i < end; ++i) {
+    const PictureJob& job = items_[i].job;
+    stored.push_back(items_[i].value.stored);
+    JpegPlanes p;
+    for (size_t c = 0; c < (job.chroma_width == 0 ? 1u : 3u); ++c) {
+      p.data[c] = reinterpret_cast<unsigned char*>(job.plane[c]);
+      p.pitch[c] = static_cast<size_t>(job.pitch[c == 0 ? 0 : 1]);
+    }
+    planes.push_back(p);
+  }
+  const Status status = chosen->decoder->decode(stored, planes, stream_);
+  HEADRACE_TRY(chosen->done->record(stream_));
+  if (status.ok() || status.code() != Code::kCorrupt) return status;
+  // One of them is bad, and nobody says which: the CPU tells, and makes the others.
+  for (size_t i = begin; i < end; ++i) HEADRACE_TRY(render(spec, items_[i], in_flight));
+  return {};
+}
+
+// On the CPU, where the engines cannot.
+Status PictureWork::render(const DeferredSpec& spec, Item& item, InFlight& in_flight) {
+  const DeferredPicture& record = item.value.picture;
+  auto pixels = std::make_shared<Buffer>(static_cast<size_t>(record.window_width) *
+                                         static_cast<size_t>(record.window_height) *
+                                         static_cast<size_t>(channels_of(spec.mode)));
+  HEADRACE_TRY(render_deferred(item.value, spec.mode, spec.limits, pixels->span()));
+  // Its planes are larger than the result, or there is scratch memory of its own.
+  if (pixels->size() > item.memory.planes)
+    return unavailable("the GPU's JPEG decoder refused a picture that the CPU decodes");
+  item.job.kind = PictureJob::kPixels;
+  HEADRACE_TRY(upload(item.job.plane[0], pixels->data(), pixels->size()));
+  in_flight.buffers.push_back(std::move(pixels));
+  return {};
+}
+
+// Pixels that the CPU made, all of one size.
+Status PictureWork::copy_pixels(const Column& column, const PictureOutput& out,
+                                InFlight& in_flight) {
+  const auto n = static_cast<size_t>(column.shape[0]);
+  const uint64_t each = column.values->size() / std::max<size_t>(1, n);
+  HEADRACE_TRY(scratch_.begin(column.values->size() + n * sizeof(PictureJob) + 1024));
+  const CudaAddress at = scratch_.take(column.values->size());
+  HEADRACE_TRY(upload(at, column.values->data(), column.values->size()));
+  in_flight.buffers.push_back(column.values);
+  std::vector<PictureJob> jobs(n);
+  for (size_t i = 0; i < n; ++i) {
+    jobs[i].kind = PictureJob::kPixels;
+    jobs[i].plane[0] = at + i * each;
+    jobs[i].slot = static_cast<int32_t>(i);
+  }
+  return launch(jobs, out.channels, out, false, in_flight);
+}
+
+Status PictureWork::launch(const std::vector<PictureJob>& jobs, int channels,
+                           const PictureOutput& out, bool resamples, InFlight& in_flight) {
+  HEADRACE_ASSIGN(const Gpu::Kernels* kernels, gpu_->kernels());
+  const CudaDriver& driver = gpu_->driver();
+  const auto n = static_cast<unsigned>(jobs.size());
+  CudaAddress at = scratch_.take(n * sizeof(PictureJob));
+  // It is read when its turn comes, which may be after this returns.
+  SharedBuffer told_jobs = job_pool_->take(n * sizeof(PictureJob));
+  std::memcpy(told_jobs->data(), jobs.data(), told_jobs->size());
+  HEADRACE_TRY(upload(at, told_jobs->data(), told_jobs->size()));
+  in_flight.buffers.push_back(std::move(told_jobs));
+  PictureOutput told = out;
+  void* weigh[] = {&at};
+  void* first[] = {&at, &channels};
+  void* second[] = {&at, &told};
+  if (resamples) {
+    HEADRACE_TRY(driver.check(
+        driver.launch(kernels->weigh, 1, 2, n, kThreads, 1, 1, 0, stream_, weigh, nullptr),
+        "weigh"));
+    HEADRACE_TRY(driver.check(driver.launch(kernels->first_pass, kBlocks, 1, n, kThreads, 1, 1, 0,
+                                            stream_, first, nullptr),
+                              "first_pass"));
+  }
+  return driver.check(driver.launch(kernels->second_pass, kBlocks, 1, n, kThreads, 1, 1, 0, stream_,
+                                    second, nullptr),
+                      "second_pass");
+}
+
+}  // namespace headrace

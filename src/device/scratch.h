@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device memory of one stream, used from its beginning for each batch: what the stream did before
+// is done when it comes to the next.
+#pragma once
+
+#include "device/gpu.h"
+
+namespace headrace {
+
+// One thread at a time.
+class DeviceScratch {
+ public:
+  DeviceScratch(const Gpu& gpu, CudaStream stream) : gpu_(gpu), stream_(stream) {}
+
+  // Memory of at least so many bytes, from its beginning.
+  Status begin(uint64_t bytes) {
+    used_ = 0;
+    if (buffer_ && buffer_->size() >= bytes) return {};
+    buffer_.reset();
+    HEADRACE_ASSIGN(buffer_, gpu_.memory().take(bytes, stream_));
+    return {};
+  }
+  // The next bytes, at a multiple of 256.
+  CudaAddress take(uint64_t bytes) {
+    const CudaAddress at = reinterpret_cast<CudaAddress>(buffer_->data()) + used_;
+    used_ += (bytes + 255) / 256 * 256;
+    return at;
+  }
+
+ private:
+  const Gpu& gpu_;
+  const CudaStream stream_;
+  SharedBuffer buffer_;
+  uint64_t used_ = 0;
+};
+
+}  // namespace headrace

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A stand-in for nvJPEG's hardware backend: libjpeg's planes before upsampling, as the engines give
+// them.  A picture that it does not take fails its whole batch, as there.
+//
+// HEADRACE_STANDIN_NO_ENGINES: a chip without engines.  _OTHER_PLANES: engines that round
+// otherwise.
+#include <cstdio>
+
+#include <jpeglib.h>
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+extern "C" void standin_add(void* stream, const std::function<void()>& work);
+
+namespace {
+
+struct Planes {
+  unsigned char* data[4];
+  size_t pitch[4];
+};
+
+struct Plane {
+  std::vector<unsigned char> samples;
+  size_t width = 0, height = 0, stride = 0;
+};
+
+struct Fault {
+  jpeg_error_mgr errors;
+  std::jmp_buf jump;
+};
+
+// 0, or nvJPEG's status.
+int decode(const unsigned char* data, size_t length, std::vector<Plane>& planes) {
+  jpeg_decompress_struct c{};
+  Fault fault{};
+  c.err = jpeg_std_error(&fault.errors);
+  c.client_data = &fault;
+  fault.errors.error_exit = [](j_common_ptr p) {
+    std::longjmp(static_cast<Fault*>(p->client_data)->jump, 1);
+  };
+  fault.errors.emit_message = [](j_common_ptr p, int level) {
+    if (level < 0) std::longjmp(static_cast<Fault*>(p->client_data)->jump, 1);
+  };
+  // Before the jump: what it leaves is not destroyed.
+  std::vector<std::vector<JSAMPROW>> rows;
+  std::vector<JSAMPARRAY> all;
+  if (setjmp(fault.jump) != 0) {
+    jpeg_destroy_decompress(&c);
+    return 3;
+  }
+  jpeg_create_decompress(&c);
+  jpeg_mem_src(&c, data, length);
+  jpeg_read_header(&c, TRUE);
+  if (c.progressive_mode || c.num_components == 4) {
+    jpeg_destroy_decompress(&c);
+    return 4;
+  }
+  c.raw_data_out = TRUE;
+  c.out_color_space = c.jpeg_color_space;
+  jpeg_start_decompress(&c);
+  planes.resize(static_cast<size_t>(c.num_components));
+  for (int i = 0; i < c.num_components; ++i) {
+    const jpeg_component_info& info = c.comp_info[i];
+    Plane& plane = planes[static_cast<size_t>(i)];
+    plane.width = info.downsampled_width;
+    plane.height = info.downsampled_height;
+    plane.stride = info.width_in_blocks * 8 + 64;
+    plane.samples.resize(plane.stride * (info.height_in_blocks * 8 + 64));
+  }
+  const int step = c.max_v_samp_factor * 8;
+  while (c.output_scanline < c.output_height) {
+    rows.assign(planes.size(), {});
+    all.clear();
+    for (size_t i = 0; i < planes.size(); ++i) {
+      const int count = c.comp_info[i].v_samp_factor * 8;
+      const size_t first =
+          c.output_scanline / static_cast<size_t>(step) * static_cast<size_t>(count);
+      for (int r = 0; r < count; ++r)
+        rows[i].push_back(planes[i].samples.data() +
+                          (first + static_cast<size_t>(r)) * planes[i].stride);
+      all.push_back(rows[i].data());
+    }
+    jpeg_read_raw_data(&c, all.data(), static_cast<JDIMENSION>(step));
+  }
+  jpeg_finish_decompress(&c);
+  jpeg_destroy_decompress(&c);
+  if (std::getenv("HEADRACE_STANDIN_OTHER_PLANES") != nullptr)
+    planes[0].samples[0] ^= 64, planes[0].samples[planes[0].stride * 40 + 40] ^= 64;
+  return 0;
+}
+
+}  // namespace
+
+EXPORT int nvjpegCreateEx(int backend, void*, void*, unsigned, void** handle) {
+  static int one;
+  *handle = &one;
+  return backend != 3 || std::getenv("HEADRACE_STANDIN_NO_ENGINES") != nullptr ? 7 : 0;
+}
+EXPORT int nvjpegDestroy(void*) {
+  return 0;
+}
+EXPORT int nvjpegGetHardwareDecoderInfo(void*, unsigned* engines, unsigned* cores) {
+  *engines = 7;
+  *cores = 1;
+  return 0;
+}
+EXPORT int nvjpegJpegStateCreate(void*, void** state) {
+  *state = new int(0);
+  return 0;
+}
+EXPORT int nvjpegJpegStateDestroy(void* state) {
+  delete static_cast<int*>(state);
+  return 0;
+}
+EXPORT int nvjpegDecodeBatchedInitialize(void*, void* state, int batch, int, int output) {
+  *static_cast<int*>(state) = batch;
+  return output == 1 && batch > 0 ? 0 : 2;
+}
+EXPORT int nvjpegDecodeBatched(void*, void* state, const unsigned char* const* data,
+                               const size_t* lengths, void* planes, void* stream) {
+  const auto* to = static_cast<const Planes*>(planes);
+  const auto batch = static_cast<size_t>(*static_cast<int*>(state));
+  if (batch == 0) return 2;
+  auto all = std::make_shared<std::vector<std::vector<Plane>>>(batch);
+  for (size_t i = 0; i < batch; ++i)
+    if (const int status = decode(data[i], lengths[i], (*all)[i]); status != 0) return status;
+  std::vector<Planes> targets(to, to + batch);
+  standin_add(stream, [all, targets] {
+    for (size_t i = 0; i < all->size(); ++i)
+      for (size_t p = 0; p < (*all)[i].size(); ++p) {
+        const Plane& plane = (*all)[i][p];
+        for (size_t y = 0; y < plane.height; ++y)
+          std::memcpy(targets[i].data[p] + y * targets[i].pitch[p],
+                      plane.samples.data() + y * plane.stride, plane.width);
+      }
+  });
+  return 0;
+}
