@@ -104,6 +104,15 @@ Result<std::vector<std::string>> files_of_urls(const Store& store,
   return std::vector<std::string>(files.begin(), files.end());
 }
 
+nb::dict report_of(const StageReport& done) {
+  nb::dict out;
+  out["files"] = done.files;
+  out["bytes"] = done.bytes;
+  out["copied_bytes"] = done.copied_bytes;
+  out["notice"] = to_str(done.notice);
+  return out;
+}
+
 nb::dict stage(const std::vector<std::string>& urls, const std::vector<std::string>& known,
                const std::string& folder, unsigned streams, bool verify, nb::object function) {
   Progress progress(std::move(function));
@@ -123,13 +132,31 @@ nb::dict stage(const std::vector<std::string>& urls, const std::vector<std::stri
     }();
   }
   progress.finish();
-  const StageReport done = unwrap(std::move(report));
-  nb::dict out;
-  out["files"] = done.files;
-  out["bytes"] = done.bytes;
-  out["copied_bytes"] = done.copied_bytes;
-  out["notice"] = to_str(done.notice);
-  return out;
+  return report_of(unwrap(std::move(report)));
+}
+
+// Of `files`, what Loader(stage=folder, stage_share=True) then finds; they stay until they are
+// removed.
+nb::dict stage_kept_files(const SourceHandle& from, const std::vector<std::string>& files,
+                          const std::string& folder, unsigned streams, bool verify,
+                          nb::object function) {
+  Progress progress(std::move(function));
+  Result<StageReport> report = internal("not copied");
+  {
+    nb::gil_scoped_release release;
+    report = [&]() -> Result<StageReport> {
+      const Store& store = from.source->store();
+      HEADRACE_ASSIGN(const StagePlan plan, plan_stage(store, files));
+      const StageOptions options{
+          .streams = streams,
+          .verify = verify,
+          .progress = [&](uint64_t done) { progress.tell(done, plan.bytes); },
+          .cancel = progress.cancel()};
+      return stage_kept(store, plan, folder, options);
+    }();
+  }
+  progress.finish();
+  return report_of(unwrap(std::move(report)));
 }
 
 // The files of each source that these ranks read in the first epochs.
@@ -198,7 +225,9 @@ void bind_stage(nb::module_& m) {
       "remove_stage",
       [](const std::string& folder) {
         nb::gil_scoped_release release;
-        return unwrap(remove_stage(folder));
+        Result<uint64_t> removed = remove_stage(folder);
+        if (removed.status().code() == Code::kNotFound) removed = remove_kept(folder);
+        return unwrap(std::move(removed));
       },
       nb::arg("folder"));
 }
@@ -206,6 +235,8 @@ void bind_stage(nb::module_& m) {
 void bind_staged(nb::class_<SourceHandle>& source) {
   source.def("files", &source_files)
       .def("staged", &staged, nb::arg("folder"), nb::arg("only") = nb::none())
+      .def("stage_kept", &stage_kept_files, nb::arg("files"), nb::arg("folder"), nb::arg("streams"),
+           nb::arg("verify"), nb::arg("progress") = nb::none())
       .def("stage_counts", &counts)
       .def("stage_notices", &notices)
       .def("wait_until_staged", [](const SourceHandle& s) {
