@@ -5,8 +5,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
 #include <set>
 
 #include "bind_cache.h"
@@ -18,6 +20,7 @@
 #include "progress.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
+#include "storage/shared_use.h"
 #include "storage/stage/staged_store.h"
 
 namespace nb = nanobind;
@@ -207,6 +210,41 @@ nb::object counts(const SourceHandle& s) {
   return d;
 }
 
+// Of decoded pictures: the folder, as `make` wrote it once for all processes of the machine.
+std::unique_ptr<SharedUse> share_folder(const std::string& folder, nb::object make) {
+  namespace fs = std::filesystem;
+  const auto is_whole = [&folder] {
+    std::error_code error;
+    return fs::exists(folder + "/headrace.json", error) &&
+           !fs::exists(folder + "/headrace.unfinished", error);
+  };
+  const auto remove = [](const std::string& place) {
+    std::error_code error;
+    fs::remove_all(place, error);
+  };
+  std::optional<nb::python_error> raised;
+  const auto call = [&]() -> Status {
+    nb::gil_scoped_acquire gil;
+    try {
+      make();
+      return {};
+    } catch (nb::python_error& e) {
+      raised.emplace(e);
+      return cancelled("the function raised");
+    }
+  };
+  Result<std::unique_ptr<SharedUse>> use = internal("not taken");
+  {
+    nb::gil_scoped_release release;
+    const std::string parent = fs::path(folder).parent_path().string();
+    const std::string name = fs::path(folder).filename().string();
+    SharedUse::sweep(parent, name.substr(0, name.rfind('-') + 1), folder, remove);
+    use = SharedUse::take({folder, is_whole, call, remove, nullptr});
+  }
+  if (raised) throw nb::python_error(*raised);
+  return unwrap(std::move(use));
+}
+
 nb::list notices(const SourceHandle& s) {
   nb::list out;
   if (s.staged == nullptr) return out;
@@ -217,6 +255,8 @@ nb::list notices(const SourceHandle& s) {
 }  // namespace
 
 void bind_stage(nb::module_& m) {
+  nb::class_<SharedUse>(m, "SharedUse");
+  m.def("share_folder", &share_folder, nb::arg("folder"), nb::arg("make"));
   m.def("share_of", &share_of, nb::arg("sources"), nb::arg("plan"), nb::arg("ranks"),
         nb::arg("epochs"));
   m.def("stage", &stage, nb::arg("urls"), nb::arg("known"), nb::arg("folder"),

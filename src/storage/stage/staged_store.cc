@@ -24,21 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "stage-";
 constexpr int kLookAgain_ms = 200;  // whether the process that copies has ended
 
-std::string use_path(const std::string& folder) {
-  return folder + ".use";
-}
-
-// Shared; null where another process is removing the copy, or it cannot be made.
-OpenFile lock_use(const std::string& folder) {
-  const int fd = ::open(use_path(folder).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return nullptr;
-  auto file = std::make_shared<const Descriptor>(fd);
-  struct stat info{};
-  if (::flock(fd, LOCK_SH | LOCK_NB) != 0 || ::fstat(fd, &info) != 0 || info.st_nlink == 0)
-    return nullptr;
-  return file;
-}
-
 std::string kept_path(const std::string& folder) {
   return folder + ".kept";
 }
@@ -47,11 +32,14 @@ bool is_kept(const std::string& folder) {
   return ::access(kept_path(folder).c_str(), F_OK) == 0;
 }
 
-// Removes the copy unless somebody uses it, or it is kept.
-void remove_unused(const std::string& folder, int fd) {
-  if (is_kept(folder) || ::flock(fd, LOCK_EX | LOCK_NB) != 0) return;
-  (void)remove_stage(folder);
-  ::unlink(use_path(folder).c_str());
+// By the last who uses it.
+void remove_copy(const std::string& folder) {
+  if (!is_kept(folder)) (void)remove_stage(folder);
+}
+
+// Null where another process is removing the copy, or there can be no lock.
+std::unique_ptr<SharedUse> use_copy(const std::string& folder) {
+  return SharedUse::join({.place = folder, .is_whole = {}, .make = {}, .remove = remove_copy});
 }
 
 // The folder of stages as an absolute path; made where there is none.
@@ -97,21 +85,6 @@ Result<StageReport> stage_in_turn(const Store& from, const StagePlan& plan,
   }
 }
 
-// What processes left that were killed.
-void sweep(const std::string& root, const std::string& keep) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root, error)) {
-    std::string path = entry.path().string();
-    if (!entry.path().filename().string().starts_with(kPrefix) || !path.ends_with(".use")) continue;
-    path.resize(path.size() - 4);
-    if (path == keep) continue;
-    const int fd = ::open(use_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) continue;
-    const Descriptor close(fd);
-    remove_unused(path, fd);
-  }
-}
-
 }  // namespace
 
 StagedStore::StagedStore(std::shared_ptr<const Store> inner, StagePlan plan, std::string folder,
@@ -136,10 +109,10 @@ Result<std::shared_ptr<const StagedStore>> StagedStore::make(std::shared_ptr<con
   HEADRACE_ASSIGN(StagePlan plan, plan_stage(*inner, std::move(files)));
   HEADRACE_ASSIGN(const std::string root, root_of(options.folder));
   const std::string folder = place_of(root, plan);
-  sweep(root, folder);
+  SharedUse::sweep(root, kPrefix, folder, remove_copy);
   std::shared_ptr<StagedStore> out(
       new StagedStore(std::move(inner), std::move(plan), folder, options));
-  out->use_ = lock_use(folder);
+  out->use_ = use_copy(folder);
   if (out->use_ == nullptr) return removing(folder);
   out->thread_ = std::thread([store = out.get()] { store->copy_all(); });
   return std::shared_ptr<const StagedStore>(out);
@@ -157,7 +130,6 @@ StagedStore::~StagedStore() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  if (use_ != nullptr) remove_unused(folder_, use_->fd());
 }
 
 // Copies what is missing, or waits for who does; ends when all is there.
@@ -272,8 +244,8 @@ Result<StageReport> stage_kept(const Store& from, const StagePlan& plan, const s
                                const StageOptions& options) {
   HEADRACE_ASSIGN(const std::string root, root_of(folder));
   const std::string place = place_of(root, plan);
-  sweep(root, place);
-  const OpenFile use = lock_use(place);
+  SharedUse::sweep(root, kPrefix, place, remove_copy);
+  const std::unique_ptr<SharedUse> use = use_copy(place);
   if (use == nullptr) return removing(place);
   HEADRACE_TRY(write_file(kept_path(place), as_bytes("headrace stage --remove removes this copy\n")));
   Mutex mu;
@@ -295,16 +267,18 @@ Result<uint64_t> remove_kept(const std::string& folder) {
   if (places.empty()) return not_found("nothing was staged there by headrace").in_file(folder);
   uint64_t removed = 0;
   for (const std::string& place : places) {
-    const int fd = ::open(use_path(place).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return from_errno(errno, "open").in_file(use_path(place));
-    const Descriptor use(fd);
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0)
+    uint64_t bytes = 0;
+    const auto remove = [&bytes](const std::string& copy) {
+      ::unlink(kept_path(copy).c_str());
+      const Result<uint64_t> gone = remove_stage(copy);
+      if (gone.ok()) bytes = gone.value();
+    };
+    if (::access(SharedUse::lock_path(place).c_str(), F_OK) != 0) {
+      remove(place);  // nobody has read it yet
+    } else if (!SharedUse::remove_unused(place, remove)) {
       return unavailable("a job is reading this copy; end it first").in_file(place);
-    const Result<uint64_t> bytes = remove_stage(place);
-    if (!bytes.ok() && bytes.status().code() != Code::kNotFound) return bytes;
-    if (bytes.ok()) removed += bytes.value();
-    ::unlink(kept_path(place).c_str());
-    ::unlink(use_path(place).c_str());
+    }
+    removed += bytes;
   }
   ::rmdir(folder.c_str());
   return removed;

@@ -13,7 +13,7 @@
 //
 //   FOLDER/stage-<hash>/          the copy
 //   FOLDER/stage-<hash>.hrstage   its journal (stage.h)
-//   FOLDER/stage-<hash>.use       locked (shared) by all who read it
+//   FOLDER/stage-<hash>.lock      of all who use it (shared_use.h)
 //   FOLDER/stage-<hash>.kept      there: nobody but remove_kept() removes the copy
 #pragma once
 
@@ -27,6 +27,7 @@
 #include "base/mutex.h"
 #include "storage/descriptors.h"
 #include "storage/lru.h"
+#include "storage/shared_use.h"
 #include "storage/stage/stage.h"
 #include "storage/store.h"
 
@@ -81,7 +82,7 @@ class StagedStore final : public StoreWrapper {
   const StagedOptions options_;
   const std::shared_ptr<const Store> local_;
   std::unordered_map<std::string, Copy, TextHash, std::equal_to<>> copies_;
-  OpenFile use_;  // locked (shared) while the copy is in use
+  std::unique_ptr<SharedUse> use_;  // while it lives the copy stays
   const int pid_;
   std::atomic<bool> cancel_{false};
   std::atomic<uint64_t> done_bytes_{0};
