@@ -87,6 +87,7 @@ def write(folder: pathlib.Path, samples: int) -> list[str]:
 def measured(code: str, *arguments: str, python: str = sys.executable) -> list[float]:
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "HEADRACE_CACHE": cache}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled once, as everywhere
         script = pathlib.Path(cache) / "contender.py"  # a file: those that spawn processes import it again
         script.write_text(code)
         done = subprocess.run([python, str(script), *arguments], capture_output=True, text=True, env=environment, timeout=600)

@@ -208,9 +208,11 @@ def test_a_share_copied_ahead_is_what_the_loader_finds_and_it_stays(
     assert hr.stage(source, tmp_path / "to", share=SHARE)["copied_bytes"] == 0
     copies = sorted((tmp_path / "to").rglob("*.tar"))
     loader = hr.Loader(source, fields={"x": hr.bytes("bin")}, output="numpy", stage=tmp_path / "to", stage_share=True, **SHARE)  # type: ignore[arg-type]
-    assert len([x for epoch in range(3) for batch in loader.epoch(epoch) for x in batch["x"]]) == 3 * 128
+    # Not the third epoch: behind it the fourth is read ahead, which is no longer of this share.
+    assert len([x for epoch in range(2) for batch in loader.epoch(epoch) for x in batch["x"]]) == 2 * 128
     found = loader.stats()["stage"]
-    assert found["source_reads"] == 0 and found["bytes_there"] == found["bytes"] == report["bytes"]
+    # One at most of the source: the first sample of all is looked at when a Loader is made.
+    assert found["source_reads"] <= 1 < found["staged_reads"] and found["bytes_there"] == found["bytes"] == report["bytes"]
     with pytest.raises(hr.Error, match="a job is reading this copy"):
         hr.remove_stage(tmp_path / "to")
     loader.close()

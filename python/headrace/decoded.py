@@ -10,6 +10,7 @@ the last removes it; locks end with their process, so what killed ones left is r
 
 from __future__ import annotations
 
+import atexit
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 PICTURES = ("jpeg", "png", "webp")
 ROOM = Path("/dev/shm")
 _held: dict[str, _core.SharedUse] = {}  # by folder, to the end of this process
+atexit.register(_held.clear)
 
 
 def open_decoded(source: _core.Source, room: Path = ROOM) -> _core.Source:

@@ -92,6 +92,8 @@ def _stage_share(
             rank=me.rank,
             world=me.world,
             tail=TAILS[tail],
+            weights=[],
+            epoch_draws=0,
         )
         if len(parts) != 1:
             raise UsageError("stage the sources of a blend one by one: a share is of one data set")

@@ -215,6 +215,7 @@ TEST_F(HttpStore, what_is_wanted_first_goes_first) {
                      .offset = priority,
                      .length = 1,
                      .priority = priority,
+                     .group = std::make_shared<ReadGroup>(),  // none joins another
                      .done = [&left](ReadRequest&&) { --left; }});
   at.store->read(batch);
   while (left > 0) std::this_thread::sleep_for(1ms);
