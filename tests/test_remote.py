@@ -126,7 +126,11 @@ def test_what_s3_refuses_is_said_with_the_url(odd: servers.Odd, status: int, cod
 
     odd.answer = answer
     storage = hr.storage(
-        endpoint=odd.url()[:-1], region="us-east-1", access_key=servers.KEY, secret_key=servers.SECRET, session_token="canary-token"
+        endpoint=odd.url()[:-1],
+        region="us-east-1",
+        access_key=servers.KEY,
+        secret_key=servers.SECRET,
+        session_token="canary-token",
     )
     with pytest.raises(Forbidden) as raised:
         hr.open("s3://bucket/d/0.tar", storage=storage)

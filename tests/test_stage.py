@@ -247,7 +247,9 @@ share = {{**{SHARE!r}, "rank": int(sys.argv[3]), "local_ranks": 4}}
 print(hr.stage(sys.argv[1], sys.argv[2], share=share)["copied_bytes"])
 """
     ranks = [
-        subprocess.Popen([sys.executable, "-c", code, str(source), str(tmp_path / "to"), str(n)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(source), str(tmp_path / "to"), str(n)], stdout=subprocess.PIPE, text=True
+        )
         for n in range(4)
     ]
     copied = [int(one.communicate(timeout=120)[0]) for one in ranks]
@@ -268,7 +270,9 @@ def test_a_source_that_fails_ends_the_copy_with_its_reason(tmp_path: pathlib.Pat
             return bool(handler.command == "GET")
 
         odd.answer = fails
-        loader = hr.Loader(urls, 4, {"x": hr.bytes("bin")}, output="numpy", storage=storage, index=tmp_path / "index", stage=tmp_path / "to")
+        loader = hr.Loader(
+            urls, 4, {"x": hr.bytes("bin")}, output="numpy", storage=storage, index=tmp_path / "index", stage=tmp_path / "to"
+        )
         for one in loader._staged:
             with pytest.raises(hr.StorageError, match="500"):
                 one.wait_until_staged()

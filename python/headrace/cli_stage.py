@@ -18,7 +18,8 @@ def stage(
     share: Annotated[
         bool,
         typer.Option(
-            "--share", help="Only what the ranks of this node read, for Loader(SRC, stage=DST, stage_share=True) with the options below."
+            "--share",
+            help="Only what the ranks of this node read, for Loader(SRC, stage=DST, stage_share=True) with the options below.",
         ),
     ] = False,
     batch_size: Annotated[Optional[int], typer.Option(help="--share: of one rank, as the Loader's.", min=1)] = None,

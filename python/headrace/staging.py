@@ -70,7 +70,9 @@ def _stage_share(
     from .parts import parts_of
 
     if unknown := sorted(set(share) - set(_OF_ORDER)):
-        raise UsageError(f"share has {unknown[0]!r}, which settles no order; of a Loader's arguments it takes {', '.join(_OF_ORDER)}")
+        raise UsageError(
+            f"share has {unknown[0]!r}, which settles no order; of a Loader's arguments it takes {', '.join(_OF_ORDER)}"
+        )
     given = dict.fromkeys(_OF_ORDER) | dict(share)
     mode = shuffle_of(given["shuffle"] if "shuffle" in share else True)
     tail = given["tail"] or ("keep" if mode == _core.Shuffle.NONE else "drop")

@@ -252,8 +252,7 @@ void Loader::choose_policies(const LoaderOptions& options) {
   const uint64_t first_batch_bytes =
       bytes / std::max<uint64_t>(1, samples) * (cut.batch / std::max(1u, cut.world));
   // The first batch comes by ranges, all of it: of runs it would need nearly every one.
-  e.ranges_first_bytes =
-      std::min(e.ranges_first_bytes, std::max(bytes / 64, first_batch_bytes));
+  e.ranges_first_bytes = std::min(e.ranges_first_bytes, std::max(bytes / 64, first_batch_bytes));
   // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
   if (!reads_runs() || held <= e.memory_budget_bytes / 2) return;
   for (SourceWork& work : works_) work.policy.runs = false;

@@ -78,8 +78,7 @@ Status fill(const Store& inner, const Layout& layout, const std::atomic<bool>* c
   for (const std::string& file : layout.order) {
     const Extent& extent = layout.extents.at(file);
     for (uint64_t at = 0; at < extent.info.bytes; at += kReadBytes)
-      parts.push_back(
-          {&file, at, std::min(kReadBytes, extent.info.bytes - at), extent.begin + at});
+      parts.push_back({&file, at, std::min(kReadBytes, extent.info.bytes - at), extent.begin + at});
   }
   SpareBuffers spare;
   return parallel_for(parts.size(), streams_of(inner, layout), [&](size_t n) -> Status {

@@ -35,8 +35,7 @@ bool HttpLoop::Try::head(HttpHead&& came) {
   }
   plan = wanted.value();
   if (plan.bytes == kWholeFile) return true;
-  Result<BodyMemory> memory =
-      second ? own_memory(own, plan.bytes) : call.task.memory(plan.bytes);
+  Result<BodyMemory> memory = second ? own_memory(own, plan.bytes) : call.task.memory(plan.bytes);
   if (!memory.ok()) {
     status = memory.status();
     return false;

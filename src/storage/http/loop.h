@@ -11,8 +11,8 @@
 // Why nothing is lost or done twice: a task lies in exactly one place (inbox, a pool's waiting,
 // delayed, under way), and but for the inbox only the loop's thread moves it; done() is called
 // where it is taken out for good, and where ranges that lie one behind the other wait together the
-// first takes the others over, to be asked for in one request.  Who adds or cancels wakes the loop after the inbox or the mark
-// is set.
+// first takes the others over, to be asked for in one request.  Who adds or cancels wakes the loop
+// after the inbox or the mark is set.
 #pragma once
 
 #include <atomic>

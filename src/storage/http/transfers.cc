@@ -159,14 +159,14 @@ struct Transfer::Wire {
   }
 };
 
-// libcurl says which sockets it waits for and when it wants to be called; epoll waits.  So only what
-// has something to say is looked at: curl_multi_perform() asks every connection each time.
+// libcurl says which sockets it waits for and when it wants to be called; epoll waits.  So only
+// what has something to say is looked at: curl_multi_perform() asks every connection each time.
 struct Transfers::Multi {
   CURLM* multi = nullptr;
   int epoll = -1;
-  int wakes = -1;             // an eventfd
-  uint64_t timer_ns = kNever; // when libcurl wants to be called, whatever happens
-  std::vector<CURL*> idle;    // handles keep their memory
+  int wakes = -1;              // an eventfd
+  uint64_t timer_ns = kNever;  // when libcurl wants to be called, whatever happens
+  std::vector<CURL*> idle;     // handles keep their memory
   std::vector<std::shared_ptr<Transfer::Wire>> running;
   std::string ca_file;
   std::string ca_folder;

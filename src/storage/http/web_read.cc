@@ -44,9 +44,8 @@ bool WebRead::wants_file() const {
 bool WebRead::is_before(const WebRead& next) const {
   const ReadRequest& first = next.request;
   return !is_whole() && !next.is_whole() && first.offset >= end() &&
-         first.offset - end() <= kMostGap &&
-         first.path == request.path && first.version == request.version &&
-         first.group == request.group && shared == next.shared;
+         first.offset - end() <= kMostGap && first.path == request.path &&
+         first.version == request.version && first.group == request.group && shared == next.shared;
 }
 
 void WebRead::join(WebRead& next) {

@@ -65,13 +65,13 @@ struct WebShared {
 // a range (sendfile).  One thread at a time.
 struct WebRead {
   std::shared_ptr<WebShared> shared;
-  ReadRequest request;            // the first that is not complete
-  std::deque<ReadRequest> more;   // those behind it
-  uint64_t begin = 0;             // where this try began
-  std::string version;            // of the answer
+  ReadRequest request;           // the first that is not complete
+  std::deque<ReadRequest> more;  // those behind it
+  uint64_t begin = 0;            // where this try began
+  std::string version;           // of the answer
 
   bool is_whole() const { return request.length == kWholeFile; }
-  uint64_t end() const;           // of the last
+  uint64_t end() const;  // of the last
   uint64_t bytes_left() const { return is_whole() ? 0 : end() - request.offset; }
   // Whether `next` begins where this ends, or little behind, and may come with it.
   bool is_before(const WebRead& next) const;

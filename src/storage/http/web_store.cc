@@ -278,7 +278,8 @@ Result<ListPage> WebStore::page_of(const std::string& folder, const HttpAnswer& 
   std::vector<FileInfo>& entries = page.value().entries;
   std::sort(entries.begin(), entries.end(),
             [](const FileInfo& a, const FileInfo& b) { return a.path < b.path; });
-  for (const FileInfo& entry : entries) shared_->versions.set(entry.path, entry.version, entry.bytes);
+  for (const FileInfo& entry : entries)
+    shared_->versions.set(entry.path, entry.version, entry.bytes);
   return page;
 }
 

@@ -247,7 +247,8 @@ Result<StageReport> stage_kept(const Store& from, const StagePlan& plan, const s
   SharedUse::sweep(root, kPrefix, place, remove_copy);
   const std::unique_ptr<SharedUse> use = use_copy(place);
   if (use == nullptr) return removing(place);
-  HEADRACE_TRY(write_file(kept_path(place), as_bytes("headrace stage --remove removes this copy\n")));
+  HEADRACE_TRY(
+      write_file(kept_path(place), as_bytes("headrace stage --remove removes this copy\n")));
   Mutex mu;
   CondVar never;
   return stage_in_turn(from, plan, place, options, [&] {
