@@ -3,7 +3,9 @@
 // The whole way to the device, over libraries that stand in for the GPU's (tests/standin).
 #include "base/have.h"
 #if HEADRACE_HAVE_JPEG && defined(HEADRACE_STANDINS)
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +28,7 @@ class Environment final : public ::testing::Environment {
   void SetUp() override {
     setenv("HEADRACE_CUDA_PATH", HEADRACE_STANDINS, 1);
     setenv("HEADRACE_STANDIN_DELAY_US", "300", 1);
+    setenv("HEADRACE_STANDIN_TEMPER", "threads", 0);
     setenv("XDG_CACHE_HOME", (::testing::TempDir() + "headrace-device-test").c_str(), 1);
   }
 };
@@ -87,10 +90,20 @@ Blob to_host(const Column& column) {
     EXPECT_TRUE(column.ready->wait().ok());
   }
   const CudaDriver& d = gpu()->driver();
+  const CudaCurrent current(d, gpu()->context());
   EXPECT_EQ(d.copy_to_host(out.data(), reinterpret_cast<CudaAddress>(column.values->data()),
                            out.size(), nullptr),
             0);
+  EXPECT_EQ(d.stream_synchronize(nullptr), 0);
   return out;
+}
+
+// What the stand-in of the driver tells of itself.
+template <typename F>
+F standin(const char* name) {
+  void* library = dlopen(HEADRACE_STANDINS "/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(library, nullptr);
+  return reinterpret_cast<F>(dlsym(library, name));
 }
 
 // A batch through a stage; the status it ends with.
@@ -258,6 +271,7 @@ TEST(Device, a_damaged_picture_ends_the_batch_with_its_error) {
 // Every byte of many batches, with a consumer that holds on to some for a while.
 TEST(Device, buffers_come_back_only_when_nobody_reads_them) {
   const CudaDriver& d = gpu()->driver();
+  const CudaCurrent current(d, gpu()->context());
   DeviceStageOptions asked;
   asked.workers = 3;
   asked.columns = {std::nullopt};
@@ -291,6 +305,68 @@ TEST(Device, buffers_come_back_only_when_nobody_reads_them) {
     ASSERT_EQ(seen[n], Blob(kElements, static_cast<std::byte>(n % 251))) << "batch " << n;
   held.clear();
   d.stream_destroy(consumer);
+}
+
+// A batch may outlive the Loader that made it, and the stream that wrote it.
+TEST(Device, a_batch_may_outlive_its_stage) {
+  DeviceStageOptions asked;
+  asked.columns = {std::nullopt};
+  const auto pool = BufferPool::make(1 << 20, gpu()->pinned());
+  std::vector<Batch> held;
+  {
+    const auto stage = make_device_stage(gpu(), asked).value();
+    for (int n = 0; n < 8; ++n) {
+      Batch batch;
+      Column& column = batch.columns.emplace_back();
+      column.values = pool->take(3000);
+      column.shape = {3000};
+      std::memset(column.values->data(), n, 3000);
+      ASSERT_TRUE(through(*stage, batch).ok());
+      held.push_back(std::move(batch));
+    }
+  }
+  for (int n = 0; n < 8; ++n)
+    EXPECT_EQ(to_host(held[static_cast<size_t>(n)].columns[0]),
+              Blob(3000, static_cast<std::byte>(n)));
+  held.clear();  // none was said to be consumed anywhere: they go back by their own stream
+  standin<void (*)()>("standin_check")();
+}
+
+// Pictures that the engines refuse among others that they have begun with.
+TEST(Device, pictures_that_the_engines_refuse_are_made_by_the_cpu) {
+  const std::vector<Step> steps{step("random_resized_crop", {{"size", std::vector<double>{24}}})};
+  const auto cpu = make(steps, nullptr);
+  const auto decoder = make(steps, late_work());
+  DeviceStageOptions asked;
+  asked.columns = {*decoder->deferred()};
+  const auto stage = make_device_stage(gpu(), asked).value();
+  setenv("HEADRACE_STANDIN_REFUSES", "3", 1);  // every third call
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    Batch batch;
+    Column& column = batch.columns.emplace_back();
+    column.packing = Packing::kList;
+    Blob wanted;
+    const std::vector<Blob> all = pictures();
+    for (size_t i = 0; i < all.size(); ++i) {
+      column.items.push_back(decode(*decoder, all[i], epoch * 1000 + i));
+      const SharedBuffer here = decode(*cpu, all[i], epoch * 1000 + i);
+      wanted.insert(wanted.end(), here->data(), here->data() + here->size());
+    }
+    const Status status = through(*stage, batch);
+    ASSERT_TRUE(status.ok()) << status.text();
+    EXPECT_EQ(to_host(batch.columns[0]), wanted) << "epoch " << epoch;
+  }
+  unsetenv("HEADRACE_STANDIN_REFUSES");
+}
+
+// All of the above with a device that does nothing before it is waited for: whatever is given back
+// or written too early is then always seen.
+TEST(DeviceThatWaits, does_the_same) {
+  std::vector<char> self(4096, '\0');
+  ASSERT_GT(readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
+  const std::string command = std::string("HEADRACE_STANDIN_TEMPER=lazy '") + self.data() +
+                              "' --gtest_filter='Device.*' --gtest_brief=1 > /dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }
 
 TEST(Device, kernels_are_compiled_once) {
