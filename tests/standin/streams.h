@@ -76,7 +76,7 @@ struct Task {
 struct Stream {
   std::deque<Task> queue;
   uint64_t added = 0, done = 0;
-  bool running = false;
+  bool running = false, ended = false;
   std::thread thread;  // of temper "threads"
 };
 
@@ -135,7 +135,7 @@ class Streams {
     drain(stream);
     {
       const std::lock_guard lock(mu_);
-      ended_.insert(stream.get());
+      stream->ended = true;
       wakes_.notify_all();
     }
     stream->thread.join();
@@ -196,7 +196,7 @@ class Streams {
     const auto delay = static_cast<unsigned>(setting("HEADRACE_STANDIN_DELAY_US", 0));
     Lock lock(mu_);
     while (true) {
-      wakes_.wait(lock, [&] { return !stream.queue.empty() || ended_.count(&stream) > 0; });
+      wakes_.wait(lock, [&] { return !stream.queue.empty() || stream.ended; });
       if (stream.queue.empty()) return;
       if (delay > 0) {
         lock.unlock();
@@ -210,7 +210,6 @@ class Streams {
   std::mutex mu_;
   std::condition_variable wakes_;
   std::vector<StreamPointer> left_behind_;
-  std::set<const Stream*> ended_;
 };
 
 // Handles that programs hold.  None is used twice: one that was destroyed stays known as such.
