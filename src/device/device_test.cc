@@ -307,6 +307,78 @@ TEST(Device, buffers_come_back_only_when_nobody_reads_them) {
   d.stream_destroy(consumer);
 }
 
+// Batches of both kinds, handed over without waiting for any: their host memory comes from a pool,
+// and goes back to it while the device has yet to read it, unless someone keeps it.
+TEST(Device, many_batches_are_under_way_at_a_time) {
+  const std::vector<Step> steps{step("resize", {{"size", std::vector<double>{24, 24}}}),
+                                step("color_jitter", {{"brightness", std::vector<double>{0.4}}})};
+  const auto pixels = make(steps, late_work());
+  const auto bytes = make({steps[0]}, late_work());
+  ASSERT_TRUE(pixels->deferred()->has_pixels);
+  ASSERT_FALSE(bytes->deferred()->has_pixels);
+  DeviceStageOptions asked;
+  asked.workers = 1;
+  asked.columns = {*pixels->deferred(), *bytes->deferred(), std::nullopt};
+  const auto pool = BufferPool::make(16 << 20, gpu()->pinned());
+  const std::vector<Blob> all = pictures();
+  const auto cpu = make(steps, nullptr);
+  const auto plain = make({steps[0]}, nullptr);
+  constexpr size_t kBatches = 60, kEach = 4, kAhead = 6;
+  const auto pooled = [&](const SharedBuffer& from) {
+    SharedBuffer out = pool->take(from->size());
+    std::memcpy(out->data(), from->data(), from->size());
+    return out;
+  };
+  const auto batch_of = [&](size_t n) {
+    auto batch = std::make_unique<Batch>();
+    batch->columns.resize(3);
+    const size_t each = pixels->output().bytes();
+    batch->columns[0].values = pool->take(kEach * each);
+    batch->columns[0].shape = pixels->output().shape;
+    batch->columns[0].shape.insert(batch->columns[0].shape.begin(), kEach);
+    batch->columns[1].packing = Packing::kList;
+    for (size_t i = 0; i < kEach; ++i) {
+      const Blob& picture = all[(n * kEach + i) % all.size()];
+      const SharedBuffer made = decode(*pixels, picture, n * kEach + i);
+      std::memcpy(batch->columns[0].values->data() + i * each, made->data(), each);
+      batch->columns[1].items.push_back(pooled(decode(*bytes, picture, n * kEach + i)));
+    }
+    batch->columns[2].values = pool->take(1000);
+    batch->columns[2].shape = {1000};
+    std::memset(batch->columns[2].values->data(), static_cast<int>(n), 1000);
+    return batch;
+  };
+  std::vector<std::unique_ptr<Batch>> back(kBatches);
+  std::promise<void> ended;
+  const auto none = BufferPool::make(0);
+  const auto stage = make_device_stage(gpu(), asked).value();
+  size_t done = 0;
+  // Each that is handed over makes the next: some are always waiting, so that the stage does not.
+  std::function<void(size_t)> start = [&](size_t n) {
+    stage->start(batch_of(n), Key(0), *none, [&, n](Status status, std::unique_ptr<Batch> batch) {
+      EXPECT_TRUE(status.ok()) << status.text();
+      back[n] = std::move(batch);
+      if (n + kAhead < kBatches) start(n + kAhead);
+      if (++done == kBatches) ended.set_value();
+    });
+  };
+  for (size_t n = 0; n < kAhead; ++n) start(n);
+  ended.get_future().get();
+  for (size_t n = 0; n < kBatches; ++n) {
+    Blob wanted[2];
+    for (size_t i = 0; i < kEach; ++i) {
+      const Blob& picture = all[(n * kEach + i) % all.size()];
+      for (const auto& [which, decoder] : {std::pair(0, cpu.get()), std::pair(1, plain.get())}) {
+        const SharedBuffer here = decode(*decoder, picture, n * kEach + i);
+        wanted[which].insert(wanted[which].end(), here->data(), here->data() + here->size());
+      }
+    }
+    EXPECT_EQ(to_host(back[n]->columns[0]), wanted[0]) << "batch " << n;
+    EXPECT_EQ(to_host(back[n]->columns[1]), wanted[1]) << "batch " << n;
+    EXPECT_EQ(to_host(back[n]->columns[2]), Blob(1000, static_cast<std::byte>(n)));
+  }
+}
+
 // A batch may outlive the Loader that made it, and the stream that wrote it.
 TEST(Device, a_batch_may_outlive_its_stage) {
   DeviceStageOptions asked;

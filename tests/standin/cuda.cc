@@ -89,10 +89,8 @@ int status_here() {
 EXPORT void standin_add(void* stream, const std::function<void()>& work) {
   Streams::all().add(stream_of(stream, "nvJPEG"), {work, nullptr, nullptr, 0});
 }
-// In a stream that no program knows of.
 EXPORT void standin_add_apart(const std::function<void()>& work) {
-  static void* apart = streams().add(Streams::all().make());
-  standin_add(apart, work);
+  Streams::all().add_apart(work);
 }
 EXPORT bool standin_has_context() {
   return contexts > 0;
@@ -158,6 +156,7 @@ EXPORT int cuCtxPopCurrent_v2(void** context) {
 EXPORT int cuCtxSynchronize() {
   NEEDS_CONTEXT;
   streams().each([](const standin::StreamPointer& stream) { Streams::all().drain(stream); });
+  Streams::all().drain_apart();
   return 0;
 }
 EXPORT int cuMemGetInfo_v2(size_t* free, size_t* total) {
@@ -303,6 +302,6 @@ EXPORT int cuLaunchKernel(void* function, unsigned, unsigned grid_y, unsigned gr
         }
       }
   };
-  Streams::all().add(stream_of(stream, "cuLaunchKernel"), {kernel, nullptr, nullptr, 0});
+  Streams::all().add(stream_of(stream, "cuLaunchKernel"), {kernel, nullptr, nullptr, 0, true});
   return 0;
 }

@@ -7,7 +7,8 @@
 //   lazy     nothing happens until someone waits for it, and then only what must: a copy runs as
 //            late as a device may run it, streams that nobody waits for do not move, and what was
 //            handed to a stream that is destroyed is still to come.  Memory that is given back or
-//            written too early is then always seen too early
+//            written too early is then always seen too early.  What nobody ordered before a kernel
+//            (nvJPEG's own streams) comes just before it
 //
 // What no program may do to a driver (a handle that was destroyed, say) ends the process with a
 // sentence: a real driver would do something else each time.
@@ -70,6 +71,7 @@ struct Task {
   std::function<void()> work;  // or
   EventPointer record, wait;
   uint64_t number = 0;  // of the record
+  bool is_kernel = false;
 };
 
 // Everything under one lock: nobody measures time here.
@@ -104,6 +106,20 @@ class Streams {
     if (task.wait) task.number = task.wait->recorded;
     stream->queue.push_back(std::move(task));
     wakes_.notify_all();
+  }
+
+  // In a stream that no program knows of.
+  void add_apart(std::function<void()> work) {
+    const StreamPointer stream = [&] {
+      const std::lock_guard lock(mu_);
+      if (!apart_) apart_ = make();
+      return apart_;
+    }();
+    add(stream, {std::move(work), nullptr, nullptr, 0});
+  }
+  void drain_apart() {
+    std::unique_lock lock(mu_);
+    if (apart_) reach(lock, apart_, apart_->added);
   }
 
   // Returns when the stream has done all that was handed to it so far.
@@ -182,6 +198,7 @@ class Streams {
       task.record->past = std::max(task.record->past, task.number);
       task.record->recorded_at.erase(task.number);
     } else {
+      if (is_lazy() && task.is_kernel && apart_) reach(lock, apart_, apart_->added);
       lock.unlock();
       task.work();
       lock.lock();
@@ -210,6 +227,7 @@ class Streams {
   std::mutex mu_;
   std::condition_variable wakes_;
   std::vector<StreamPointer> left_behind_;
+  StreamPointer apart_;
 };
 
 // Handles that programs hold.  None is used twice: one that was destroyed stays known as such.
