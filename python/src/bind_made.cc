@@ -155,8 +155,7 @@ SourceHandle make(nb::dict d) {
     part.end_sample(text_of(keys[s]));
   }
   const PartPointer made = unwrap(part.finish());
-  SourceHandle out =
-      handle_of_part(made, nb::cast<std::string>(d["name"]), text_of(d["root"]));
+  SourceHandle out = handle_of_part(made, nb::cast<std::string>(d["name"]), text_of(d["root"]));
   out.notices = texts_of(d["notices"]);
   out.classes = texts_of(d["classes"]);
   if (places)

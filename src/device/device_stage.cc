@@ -73,7 +73,8 @@ class Worker {
       HEADRACE_ASSIGN(SharedBuffer to, gpu_->memory().take(column.values->size(), stream_));
       HEADRACE_TRY(gpu_->driver().check(
           gpu_->driver().copy_to_device(reinterpret_cast<CudaAddress>(to->data()),
-                                        column.values->data(), column.values->size(), stream_->handle()),
+                                        column.values->data(), column.values->size(),
+                                        stream_->handle()),
           "cuMemcpyHtoDAsync"));
       in_flight.buffers.push_back(std::move(column.values));
       column.values = std::move(to);

@@ -146,7 +146,7 @@ Result<PictureWork::PerSampling*> PictureWork::decoder_for(int sampling) {
 // Items of one sampling.
 Status PictureWork::decode(const DeferredSpec& spec, size_t begin, size_t end,
                            InFlight& in_flight) {
-  HEADRACE_ASSIGN(PerSampling* chosen, decoder_for(items_[begin].job.kind));
+  HEADRACE_ASSIGN(PerSampling * chosen, decoder_for(items_[begin].job.kind));
   std::vector<Bytes> stored;
   std::vector<JpegPlanes>& planes = chosen->planes;
   planes.clear();
@@ -163,10 +163,9 @@ Status PictureWork::decode(const DeferredSpec& spec, size_t begin, size_t end,
   const Status status = chosen->decoder->decode(stored, planes, stream_);
   HEADRACE_TRY(chosen->done->record(stream_));
   if (status.ok() || status.code() != Code::kCorrupt) return status;
-  // One of them is bad, and nobody says which: the CPU tells, and makes the others.  The engines may
-  // be at those before it, in streams of nvJPEG's own.
-  HEADRACE_TRY(
-      gpu_->driver().check(gpu_->driver().context_synchronize(), "cuCtxSynchronize"));
+  // One of them is bad, and nobody says which: the CPU tells, and makes the others.  The engines
+  // may be at those before it, in streams of nvJPEG's own.
+  HEADRACE_TRY(gpu_->driver().check(gpu_->driver().context_synchronize(), "cuCtxSynchronize"));
   for (size_t i = begin; i < end; ++i) HEADRACE_TRY(render(spec, items_[i], in_flight));
   return {};
 }

@@ -60,8 +60,8 @@ Result<PartPointer> find_made_part(const MadePlaces& places) {
   MadePlaces opened = places;
   opened.root = data.path;
   const FileInfo stamped = at_root(opened);
-  Result<PartPointer> part = read_sidecar(data.store, sidecar_path(shard_of(opened)), stamped,
-                                          *data.store, kMemoryBytes);
+  Result<PartPointer> part =
+      read_sidecar(data.store, sidecar_path(shard_of(opened)), stamped, *data.store, kMemoryBytes);
   const std::string cache = existing_cache_folder();
   if (!part.ok() && !cache.empty()) {
     HEADRACE_ASSIGN(const OpenedUrl kept, open_store(cached_sidecar(cache, shard_of(places))));

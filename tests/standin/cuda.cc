@@ -5,8 +5,9 @@
 // with memory of any kind, and must then hold what it held when it was named.  The kernels are
 // headrace's own, compiled by the C++ compiler.
 //
-// HEADRACE_STANDIN_VERSION, _DEVICES, _MEMORY, _DELAY_US, _TEMPER: what it says it is; how it works.
-// HEADRACE_STANDIN_LOST: after so many launches every call fails, as of a device that is lost.
+// HEADRACE_STANDIN_VERSION, _DEVICES, _MEMORY, _DELAY_US, _TEMPER: what it says it is; how it
+// works. HEADRACE_STANDIN_LOST: after so many launches every call fails, as of a device that is
+// lost.
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -204,7 +205,8 @@ EXPORT int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes,
   if (bytes == 0) return 0;
   if (!Memory::all().holds(from, bytes)) return 1;
   const auto copy = [=] {
-    if (!Memory::all().holds(from, bytes)) fault("a copy of device memory that was freed meanwhile");
+    if (!Memory::all().holds(from, bytes))
+      fault("a copy of device memory that was freed meanwhile");
     std::memcpy(to, reinterpret_cast<void*>(from), bytes);
   };
   Streams::all().add(stream_of(stream, "cuMemcpyDtoHAsync"), {copy, nullptr, nullptr, 0});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stand-in for nvJPEG's hardware backend: libjpeg's planes before upsampling, as the engines give
-// them.  A picture that it does not take fails its whole batch, as there.  The bytes of a picture and
-// the list of where its planes go are read when the stream comes to it, and not before.
+// them.  A picture that it does not take fails its whole batch, as there.  The bytes of a picture
+// and the list of where its planes go are read when the stream comes to it, and not before.
 //
 // HEADRACE_STANDIN_NO_ENGINES: a chip without engines.  _OTHER_PLANES: engines that round
 // otherwise.  _REFUSES: every so many calls it takes the first half of the pictures and says then
