@@ -3,7 +3,8 @@
 
     ./dev bench --remote [CASE] [--samples 2000] [--rounds 3] [--latency 0,50] [--peers]
 
-    shards    (unless named) tars: beside `curl --parallel` of the same shards with 16 connections, WebDataset, and with --peers
+    shards    (unless named) tars: beside `curl --parallel` of the same shards with 16 connections (whole, which this server sends with
+              a fifth of the work, and in ranges as loaders ask for them), WebDataset, and with --peers
               LitData, Streaming, s3torchconnector, s3fs and TensorStore, in environments of their own (bench/peers)
     objects   every sample an object: beside curl with 64 connections
     cap       50 ms, and all connections together get 100 MB/s (a wire of our own, before the latency)
@@ -51,6 +52,7 @@ class Data:
         self.pattern = "s3://bucket/d/{" + ",".join(self.names) + "}"
         self.index = str(folder / "index")
         hr.build_index(self.pattern, self.index, storage=s3.storage())
+        self.shard_bytes = min((s3.folder / "d" / name).stat().st_size for name in self.names)
         self.objects = [f"objects/{i:06d}.bin" for i in range(options.samples)]
 
     def ours(self, endpoint: str, pattern: str = "", index: str = "", order: str = "shuffled") -> Run:
@@ -69,6 +71,9 @@ def shards(data: Data, peers: bool, latencies: list[int], cap_mb: int = 0) -> No
             limit = CURL.format(16)
             runs: dict[str, Run] = {
                 limit: functools.partial(curl, endpoint, data.names, data.samples),
+                CURL.format(16) + ", ranges of 4 MiB": functools.partial(
+                    curl, endpoint, data.names, data.samples, ranges=(data.shard_bytes, 4 << 20)
+                ),
                 "headrace": data.ours(endpoint),
                 "headrace, index there": data.ours(endpoint, index=data.index),
                 "headrace, index there, in order": data.ours(endpoint, index=data.index, order="in order"),

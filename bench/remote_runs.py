@@ -96,18 +96,31 @@ def measured(code: str, *arguments: str, python: str = sys.executable) -> list[f
     return [float(x) for x in json.loads(done.stdout.splitlines()[-1])]
 
 
-def curl(endpoint: str, names: list[str], samples: int, connections: int = 16, to: pathlib.Path | None = None) -> list[float]:
-    """Whole objects, to nowhere, or as files in the folder `to`."""
+def curl(
+    endpoint: str,
+    names: list[str],
+    samples: int,
+    connections: int = 16,
+    to: pathlib.Path | None = None,
+    ranges: tuple[int, int] | None = None,
+) -> list[float]:
+    """Whole objects, to nowhere, or as files in the folder `to`; or (bytes of an object, bytes of a range): ranges of it."""
+    cuts = [""]
+    if ranges:
+        size, step = ranges
+        cuts = [f'range = "{at}-{min(at + step, size) - 1}"\n' for at in range(0, size, step)]
+    # Signed by curl itself: no query, so its signatures are good here.
+    signed = f'fail\nuser = "{servers.KEY}:{servers.SECRET}"\naws-sigv4 = "aws:amz:us-east-1:s3"\nheader = "x-amz-content-sha256: UNSIGNED-PAYLOAD"\n'
+    wanted = []
+    for name in names:
+        output = "/dev/null" if to is None else f'"{to / name}"'
+        wanted += [f'{signed}url = "{endpoint}/bucket/d/{name}"\noutput = {output}\n{cut}' for cut in cuts]
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder) / "urls"
-        outputs = ["/dev/null" if to is None else f'"{to / name}"' for name in names]
-        # Signed by curl itself: no query, so its signatures are good here.
-        config.write_text("".join(f'url = "{endpoint}/bucket/d/{n}"\noutput = {o}\n' for n, o in zip(names, outputs)))
+        config.write_text("next\n".join(wanted))
         start = time.perf_counter()
-        command = ["curl", "-sS", "--fail", "--parallel", "--parallel-max", str(connections)]
-        user = ["--user", f"{servers.KEY}:{servers.SECRET}", "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"]
-        signed = ["--aws-sigv4", "aws:amz:us-east-1:s3"]
-        subprocess.run([*command, *signed, *user, "-K", str(config)], check=True, capture_output=True)
+        command = ["curl", "-sS", "--parallel", "--parallel-max", str(connections), "-K", str(config)]
+        subprocess.run(command, check=True, capture_output=True)
         return [samples / (time.perf_counter() - start), 0.0]
 
 
