@@ -74,6 +74,14 @@ def test_results_that_are_no_array_are_refused_clearly(tar: pathlib.Path) -> Non
     assert next(iter(hr.Loader(tar, 8, {"x": hr.scalar("cls").map(str)})))["x"][0].isdigit()
 
 
+def test_a_function_may_make_texts_of_pictures(tmp_path: pathlib.Path) -> None:
+    for i in range(4):
+        put(tmp_path / f"{i}.jpg", picture(i))
+    image = hr.image("jpg").resize((8, 8))
+    batch = next(iter(hr.Loader(tmp_path, 4, {"x": image.map(lambda v, index: "a" * (index + 1))}, shuffle=False)))
+    assert batch["x"] == ["a", "aa", "aaa", "aaaa"]
+
+
 # -- types and texts --------------------------------------------------------------------------------
 
 PROGRAM = """

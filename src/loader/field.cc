@@ -113,6 +113,7 @@ Result<Packing> choose_packing(const FieldRequest& request, const Decoder& decod
   }
   if (value.is_fixed() || request.what != "image" || decoder.deferred() != nullptr)
     return default_packing(value);
+  if (request.then && value.shape.size() == 1) return default_packing(value);  // a text, a list
   if (request.then)
     return invalid(fmt::format(
         "field '{}': the function gives values of different sizes ({}), which do not fit into one "
