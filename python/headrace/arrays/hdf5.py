@@ -97,7 +97,9 @@ def _arrays(h5py: Any, file: Any, path: str, group: str, all_of_them: bool) -> M
         if not _is_bare_dimension(h5py, dataset):
             chosen.append((prefix, place, dataset))
     if all_of_them or len(chosen) <= _FEW:
-        return {a.name: a for prefix, place, found in chosen for a in about.arrays(QuickDataset(h5py, found), prefix, _short(place))}
+        return {
+            a.name: a for prefix, place, found in chosen for a in about.arrays(QuickDataset(h5py, found), prefix, _short(place))
+        }
     several = {place for _, place, found in chosen if found.get_type().get_class() == h5py.h5t.COMPOUND}
     places = {prefix + _short(place): (place, prefix) for prefix, place, _ in chosen if place not in several}
 
