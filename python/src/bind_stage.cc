@@ -70,23 +70,27 @@ Result<std::vector<std::string>> files_of_urls(const Store& store,
   std::set<std::string> files(known.begin(), known.end());
   std::set<std::string> shards;
   std::vector<std::string> named;
-  for (const std::string& url : urls) {
-    const std::string path = split_part(store, clean_path(url)).path;
-    const Result<FileInfo> info = store.stat(path);
-    if (info.ok() && info.value().is_folder)
-      HEADRACE_TRY(add_tree(store, path, files));
+  std::vector<std::string> paths;
+  for (const std::string& url : urls) paths.push_back(split_part(store, clean_path(url)).path);
+  // Many questions at a time: of a server each takes a round trip.
+  const std::vector<Result<FileInfo>> found = store.stat_all(paths);
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (found[i].ok() && found[i].value().is_folder)
+      HEADRACE_TRY(add_tree(store, paths[i], files));
     else
-      named.push_back(path);
+      named.push_back(paths[i]);
   }
   if (!named.empty()) {
     HEADRACE_ASSIGN(const std::vector<std::string> expanded, expand_urls(store, named));
-    for (const std::string& path : expanded) {
-      const std::string file = split_part(store, path).path;
-      HEADRACE_ASSIGN(const FileInfo info, store.stat(file));
-      if (info.is_folder)
-        HEADRACE_TRY(add_tree(store, file, files));
+    paths.clear();
+    for (const std::string& path : expanded) paths.push_back(split_part(store, path).path);
+    const std::vector<Result<FileInfo>> infos = store.stat_all(paths);
+    for (size_t i = 0; i < paths.size(); ++i) {
+      HEADRACE_TRY(infos[i].status());
+      if (infos[i].value().is_folder)
+        HEADRACE_TRY(add_tree(store, paths[i], files));
       else
-        shards.insert(file);
+        shards.insert(paths[i]);
     }
   }
   std::set<std::string> parents;

@@ -18,9 +18,9 @@
 #include "base/machine.h"
 #include "base/parallel.h"
 #include "storage/cache/checksum.h"
+#include "storage/descriptors.h"
 #include "storage/paths.h"
 #include "storage/routed.h"
-#include "storage/sink.h"
 #include "storage/spare_buffers.h"
 #include "storage/stage/journal.h"
 
@@ -74,6 +74,15 @@ Status write_at(int fd, uint64_t offset, Bytes data) {
   return {};
 }
 
+// It outlives a killed process, which is all that it is for; an fsync would wait for whatever else
+// the machine has to write.
+Status write_mark(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) return from_errno(errno, "open").in_file(path);
+  const Descriptor file(fd);
+  return write_at(fd, 0, as_bytes("files of this folder are being copied by headrace\n"));
+}
+
 // The checksum of a file: that of the checksums of its chunks.
 uint32_t checksum_of(const std::vector<uint32_t>& chunks) {
   return crc32c(std::as_bytes(std::span(chunks)));
@@ -123,7 +132,7 @@ class Stager {
     HEADRACE_TRY(check_room());
     HEADRACE_TRY(journal_->plan(plan_));
     const std::string mark = folder_ + '/' + std::string(kUnfinished);
-    HEADRACE_TRY(write_file(mark, as_bytes("files of this folder are being copied by headrace\n")));
+    HEADRACE_TRY(write_mark(mark));
     HEADRACE_TRY(copy());
     if (options_.verify) HEADRACE_TRY(verify());
     ::unlink(mark.c_str());
