@@ -12,7 +12,7 @@ constexpr uint64_t kUnknownRate = uint64_t{100} << 20;  // of one request, where
 constexpr uint64_t kManyReads = 1024;
 constexpr uint64_t kLargeRead = uint64_t{1} << 20;
 constexpr uint64_t kFewReads = 20;
-constexpr uint64_t kFar = 20'000'000;  // ns
+constexpr uint64_t kFar = 20'000'000;                  // ns
 constexpr uint64_t kRequestBytes = uint64_t{2} << 20;  // what a server could send meanwhile
 
 uint64_t rate_of(const StoreCost& cost) {
@@ -50,7 +50,7 @@ ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_a
   policy.gap_bytes = std::min(policy.most_bytes / 4, uint64_t{64} << 10);
   const uint64_t each = latency + std::max(read_bytes, uint64_t{64} << 10);
   // Few large reads fill a wire; memory for more of them would only be cleared in vain.
-  const uint64_t at_first = read_bytes < kLargeRead ? parallel
+  const uint64_t at_first = read_bytes < kLargeRead  ? parallel
                             : cost.latency_ns < kFar ? std::min(parallel, kFewReads)
                                                      : std::min(parallel, 2 * kFewReads);
   policy.first_bytes = std::min(at_first * each, most_ahead_bytes / 4 * 3);
