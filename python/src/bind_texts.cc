@@ -17,8 +17,7 @@ namespace headrace::py {
 namespace {
 
 nb::object as_str(std::string_view text) {
-  PyObject* made =
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
+  PyObject* made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
   if (made == nullptr) throw nb::python_error();
   return nb::steal(made);
 }
@@ -128,9 +127,10 @@ void put_document(PyObject* numbers, int64_t end, int64_t below, std::vector<T>&
     const long number = PyLong_AsLong(items[i]);
     if (number < 0 || number >= below) {
       if (PyErr_Occurred() != nullptr) throw nb::python_error();
-      check(invalid(fmt::format("the tokenizer gave the number {}, and says that its vocabulary "
-                                "has {}: its files do not belong together",
-                                number, below)));
+      check(
+          invalid(fmt::format("the tokenizer gave the number {}, and says that its vocabulary "
+                              "has {}: its files do not belong together",
+                              number, below)));
     }
     *at++ = static_cast<T>(number);
   }

@@ -27,7 +27,7 @@ from ..source_paths import urls_of
 from ..storage import Storage, using
 
 _LOOK_DOCUMENTS = 256  # that tell how long the others are
-_LOOK_PLACES, _LOOK_BYTES = 16, 1 << 16  # of JSON lines: so many places, so much text at each
+_LOOK_PLACES, _LOOK_BYTES = 16, 1 << 13  # of JSON lines: so many places, so much text at each
 _READ_DOCUMENTS = 512  # at a time
 _READ_BYTES = 1 << 20
 _TRY = 4096  # read together, where one that is bad makes all of them be read one by one

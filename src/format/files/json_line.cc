@@ -48,7 +48,9 @@ Status JsonLine::object(const std::string& prefix, int depth, std::vector<Cell>&
   return {};
 }
 
-void JsonLine::space() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size())); }
+void JsonLine::space() {
+  rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size()));
+}
 bool JsonLine::take(char c) {
   if (!rest_.starts_with(c)) return false;
   rest_.remove_prefix(1);

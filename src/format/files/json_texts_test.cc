@@ -47,7 +47,8 @@ TEST(JsonTexts, every_line_is_in_exactly_one_of_the_ranges_wherever_they_are_cut
   std::vector<std::string> wanted;
   for (int i = 0; i < 12; ++i) {
     wanted.push_back(std::string(static_cast<size_t>(i * 3 % 7), 'x') + fmt::format(" \\n{}", i));
-    text += fmt::format("{{\"id\": {}, \"text\": \"{}\"}}{}\n", i, wanted.back(), i % 4 ? "" : "\r");
+    text +=
+        fmt::format("{{\"id\": {}, \"text\": \"{}\"}}{}\n", i, wanted.back(), i % 4 ? "" : "\r");
     if (i % 5 == 0) text += "\n";
     wanted.back().replace(wanted.back().find("\\n"), 2, "\n");
   }
@@ -94,8 +95,8 @@ TEST(JsonTexts, packed_files_of_several_frames_are_read_and_cut_ones_are_refused
   std::string text;
   for (int i = 0; i < 3000; ++i) text += fmt::format("{{\"text\": \"document {}\"}}\n", i);
   std::string packed;
-  for (const std::string_view part : {std::string_view(text).substr(0, 50'001),
-                                      std::string_view(text).substr(50'001)}) {
+  for (const std::string_view part :
+       {std::string_view(text).substr(0, 50'001), std::string_view(text).substr(50'001)}) {
     Buffer frame;
     ASSERT_TRUE(pack_zstd(as_bytes(part), 3, frame).ok());
     packed += as_text(frame.bytes());
