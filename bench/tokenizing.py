@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From JSON lines to files of tokens: hr.tokenize beside the tokenizer's own encode_batch, Hugging Face's datasets.map and datatrove.
 
-    ./dev bench --tokenize [--megabytes 24] [--rounds 3]
+    ./dev bench --tokenize [--megabytes 32] [--rounds 3]
 
 A corpus of made-up words whose frequencies fall as Zipf says, cut into 8 files of JSON lines; a byte-level BPE of 32,000
 tokens, trained on it here. Everyone has all cores and gives the same tokens, which is checked. "encode_batch" has the
@@ -92,7 +92,7 @@ def run(script: str, contender: str, job: dict[str, Any], number: int) -> dict[s
 
 def main() -> None:
     about = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    about.add_argument("--megabytes", type=float, default=24)
+    about.add_argument("--megabytes", type=float, default=32)
     about.add_argument("--rounds", type=int, default=3)
     about.add_argument("--only", default="", help="contenders by their first letters, with commas between")
     about.add_argument("--json", default="build/results/tokenize.json")

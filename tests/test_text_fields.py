@@ -13,7 +13,28 @@ import pytest
 
 tokenizers = pytest.importorskip("tokenizers")
 
-WORDS = "the water of a river turns wheel after on its way down to sea and then it goes round again".split()
+WORDS = [
+    "the",
+    "water",
+    "of",
+    "a",
+    "river",
+    "turns",
+    "wheel",
+    "after",
+    "on",
+    "its",
+    "way",
+    "down",
+    "to",
+    "sea",
+    "and",
+    "then",
+    "it",
+    "goes",
+    "round",
+    "again",
+]
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"

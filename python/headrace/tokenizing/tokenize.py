@@ -28,8 +28,8 @@ from .corpus import Bad, Corpus, Task, Texts, corpus_of
 from .encoders import Encoder, encoder_of
 from .shard import ShardWriter, record_of, write_json
 
-_BATCH_CHARACTERS = 4 << 20  # handed to the tokenizer at a time
-_ENCODING = 2  # batches with the tokenizer at a time: the threads that are done with one begin the next
+_BATCH_CHARACTERS = 2 << 20  # handed to the tokenizer at a time
+_ENCODING = 3  # batches with the tokenizer at a time: the threads that are done with one begin the next
 _MOST_TOLD = 100  # bad documents that a record names
 MANIFEST = "tokens.json"
 
