@@ -46,7 +46,7 @@ Status PictureWork::upload(CudaAddress to, const void* from, uint64_t bytes) {
 
 Status PictureWork::run(const DeferredSpec& spec, Column& column, InFlight& in_flight) {
   const size_t n = spec.has_pixels ? static_cast<size_t>(column.shape[0]) : column.items.size();
-  HEADRACE_ASSIGN(SharedBuffer to, gpu_->memory().take(spec.result.bytes() * n, stream_));
+  HEADRACE_ASSIGN(SharedBuffer to, gpu_->memory().take(spec.result.bytes() * n, owned_stream_));
   const PictureOutput out = output_of(spec, to);
   if (spec.has_pixels) {
     HEADRACE_TRY(copy_pixels(column, out, in_flight));
@@ -146,9 +146,10 @@ Result<PictureWork::PerSampling*> PictureWork::decoder_for(int sampling) {
 // Items of one sampling.
 Status PictureWork::decode(const DeferredSpec& spec, size_t begin, size_t end,
                            InFlight& in_flight) {
-  HEADRACE_ASSIGN(const PerSampling* chosen, decoder_for(items_[begin].job.kind));
+  HEADRACE_ASSIGN(PerSampling * chosen, decoder_for(items_[begin].job.kind));
   std::vector<Bytes> stored;
-  std::vector<JpegPlanes> planes;
+  std::vector<JpegPlanes>& planes = chosen->planes;
+  planes.clear();
   for (size_t i = begin; i < end; ++i) {
     const PictureJob& job = items_[i].job;
     stored.push_back(items_[i].value.stored);
@@ -162,7 +163,9 @@ Status PictureWork::decode(const DeferredSpec& spec, size_t begin, size_t end,
   const Status status = chosen->decoder->decode(stored, planes, stream_);
   HEADRACE_TRY(chosen->done->record(stream_));
   if (status.ok() || status.code() != Code::kCorrupt) return status;
-  // One of them is bad, and nobody says which: the CPU tells, and makes the others.
+  // One of them is bad, and nobody says which: the CPU tells, and makes the others.  The engines
+  // may be at those before it, in streams of nvJPEG's own.
+  HEADRACE_TRY(gpu_->driver().check(gpu_->driver().context_synchronize(), "cuCtxSynchronize"));
   for (size_t i = begin; i < end; ++i) HEADRACE_TRY(render(spec, items_[i], in_flight));
   return {};
 }

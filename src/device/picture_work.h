@@ -39,12 +39,14 @@ struct InFlight {
   std::vector<WaitingPictures> waiting;
 };
 
-// One thread at a time; all it does is in the order of its stream.
+// One thread at a time; all it does is in the order of its stream, which has come to its end before
+// this is destroyed.
 class PictureWork {
  public:
-  PictureWork(std::shared_ptr<Gpu> gpu, CudaStream stream, uint64_t scratch_bytes)
+  PictureWork(std::shared_ptr<Gpu> gpu, const StreamPointer& stream, uint64_t scratch_bytes)
       : gpu_(std::move(gpu)),
-        stream_(stream),
+        owned_stream_(stream),
+        stream_(stream->handle()),
         scratch_bytes_(scratch_bytes),
         job_pool_(BufferPool::make(uint64_t{1} << 20, gpu_->pinned())),
         scratch_(*gpu_, stream) {}
@@ -64,6 +66,7 @@ class PictureWork {
   struct PerSampling {
     std::unique_ptr<JpegBatchDecoder> decoder;
     std::shared_ptr<CudaEvent> done;  // its last call
+    std::vector<JpegPlanes> planes;   // of that call: where they go
   };
   Status plan(const DeferredSpec& spec, const Column& column, InFlight& in_flight);
   Status run_part(const DeferredSpec& spec, size_t begin, size_t end, const PictureOutput& out,
@@ -77,6 +80,7 @@ class PictureWork {
   Status upload(CudaAddress to, const void* from, uint64_t bytes);
 
   const std::shared_ptr<Gpu> gpu_;
+  const StreamPointer owned_stream_;
   const CudaStream stream_;
   const uint64_t scratch_bytes_;
   const std::shared_ptr<BufferPool> job_pool_;

@@ -11,7 +11,7 @@ namespace headrace {
 // One thread at a time.
 class DeviceScratch {
  public:
-  DeviceScratch(const Gpu& gpu, CudaStream stream) : gpu_(gpu), stream_(stream) {}
+  DeviceScratch(const Gpu& gpu, StreamPointer stream) : gpu_(gpu), stream_(std::move(stream)) {}
 
   // Memory of at least so many bytes, from its beginning.
   Status begin(uint64_t bytes) {
@@ -30,7 +30,7 @@ class DeviceScratch {
 
  private:
   const Gpu& gpu_;
-  const CudaStream stream_;
+  const StreamPointer stream_;
   SharedBuffer buffer_;
   uint64_t used_ = 0;
 };
