@@ -177,7 +177,7 @@ def blend(
     starts its next epoch; or "stop", the run has one epoch, which ends before the first source would repeat.
     ``epoch_samples`` is the length of an epoch in draws; the samples of all sources together unless given.
     ``epochs={"web": 1, "code": 2.5}``, for every source, in the place of weights: so often it comes in one epoch of the
-    blend. A source may be a blend: weights multiply, and its sources are called ``web.news``, ``web.forums``.
+    blend, to within a mixing block. A source may be a blend: weights multiply, and its sources are called ``web.news``, ``web.forums``.
     """
     one_of(exhausted, "exhausted", ("repeat", "stop"))
     if isinstance(parts, (str, os.PathLike)):

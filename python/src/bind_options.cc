@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "device/library.h"
+#include "errors.h"
 #include "loader/loader.h"
 
 namespace nb = nanobind;
