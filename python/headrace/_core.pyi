@@ -244,6 +244,8 @@ def concat_sources(parts: Sequence[Source]) -> Source: ...
 
 def make_source(description: dict) -> Source: ...
 
+def kept_source(places: dict, format: str) -> Source | None: ...
+
 def is_picture(arg: str, /) -> bool: ...
 
 def is_split(arg: str, /) -> bool: ...
@@ -348,6 +350,8 @@ class DecodeOn(enum.Enum):
     GPU = 1
 
     CPU = 2
+
+def integer_weights(arg: Sequence[float], /) -> list[int]: ...
 
 def add_library_folders(folders: Sequence[str]) -> None:
     """Where else to look for the libraries of the GPU's maker."""
@@ -481,7 +485,7 @@ class StoreFile:
 class ItemThread:
     """The thread that calls an object in Python."""
 
-    def __init__(self, threads: int = 1) -> None: ...
+    def __init__(self, processes: int = 0) -> None: ...
 
     def run(self, function: Callable) -> None:
         """
@@ -492,6 +496,11 @@ class ItemEncoder:
     def __init__(self, arg: dict, /) -> None: ...
 
     def encode(self, arg: object, /) -> object: ...
+
+    def encode_rows(self, object: object, fetch_many: object | None, numbers: bytes, place: object) -> tuple:
+        """
+        (answer, rows that the place has no room for, [(number in the call, exception)])
+        """
 
 def item_source(description: dict, thread: ItemThread) -> Source: ...
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .checks import whole
@@ -22,7 +22,9 @@ class Ranks:
     world: int
     source: str  # who said so
     local: int = 1  # ranks on this node
-    job: tuple[int, int] | None = None  # of the whole job, as torch.distributed says, where that differs
+    job: tuple[int, int] | None = field(
+        default=None, repr=False
+    )  # of the whole job, as torch.distributed says, where that differs
 
 
 def _torch_distributed(_: Mapping[str, str]) -> tuple[int, int] | None:
