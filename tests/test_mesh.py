@@ -56,22 +56,29 @@ def run(tmp_path: Path, shape: list[int], names: list[str] | None, part: str = "
         )
         for r in range(world)
     ]
-    told = [child.communicate(timeout=120) for child in children]
+    told = [child.communicate(timeout=500) for child in children]
     for child, (_, errors) in zip(children, told):
         assert child.returncode == 0, errors
     return [json.loads(out.splitlines()[-1]) for out, _ in told]
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(("shape", "names", "part"), [([2, 2], ["dp", "tp"], ""), ([2, 2], ["pp", "mine"], "mine")])
+MESHES = [
+    ([1, 2], ["dp", "tp"], ""),
+    pytest.param([2, 2], ["dp", "tp"], "", marks=pytest.mark.slow),  # the first, and all_data_parallel_dimensions_count
+    pytest.param([2, 2], ["pp", "mine"], "mine", marks=pytest.mark.slow),  # likewise
+]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("shape", "names", "part"), MESHES)
 def test_ranks_of_one_group_get_the_same_batches(tmp_path: Path, shape: list[int], names: list[str], part: str) -> None:
     found = run(tmp_path, shape, names, part)
     axis = 1 if part else 0
     groups: dict[int, list[Any]] = {}
     for rank, world, coordinate, rows, state in found:
-        assert world == 2 and rank == coordinate[axis]
+        assert world == shape[axis] and rank == coordinate[axis]
         groups.setdefault(rank, []).append((rows, state))
-    assert all(len(g) == 2 and g[0] == g[1] for g in groups.values())
+    assert len(groups) == shape[axis] and all(len(g) == 2 and g[0] == g[1] for g in groups.values())
     seen = sorted(n for g in groups.values() for batch in g[0][0] for n in batch)
     assert seen == [8 * i for i in range(64)]  # every row once, over the groups
 

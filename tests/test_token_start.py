@@ -65,6 +65,7 @@ def test_windows_are_counted_by_the_manifest_alone(tmp_path: Path) -> None:
         list(hr.Loader(whole, 8, seed=1, output="numpy").epoch(0))
 
 
+@pytest.mark.slow  # windows_are_counted_by_the_manifest_alone
 @pytest.mark.alone
 def test_10_to_the_12_tokens_open_in_a_second(tmp_path: Path) -> None:
     total = pairs(tmp_path / "tokens", 10_000, 1000, 100_000)
