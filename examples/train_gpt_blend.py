@@ -88,7 +88,7 @@ def main() -> None:
                     state = loader.state_dict()
             counts = [s["samples"] for s in loader.stats()["sources"].values()]
         assert losses[-1] < 0.8 * losses[0], losses
-        assert counts == [round(STEPS * BATCH * w) for w in (0.7, 0.3)], counts
+        assert all(abs(n - STEPS * BATCH * w) <= 1 for n, w in zip(counts, (0.7, 0.3))), counts
         # Two ranks go on where one stopped: together they get the same rows, step by step.
         ranks = []
         for rank in range(2):

@@ -24,7 +24,7 @@ except ImportError:
     print("this example needs transformers: pip install transformers accelerate")
     sys.exit(0)
 
-SEQ, BATCH, STEPS, VOCABULARY = 31, 8, 30, 64
+SEQ, BATCH, STEPS, VOCABULARY = 31, 8, 32, 64
 
 
 def write_tokens(folder: pathlib.Path) -> None:
