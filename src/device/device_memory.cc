@@ -146,30 +146,43 @@ void DeviceMemory::free_idle(uint64_t keep) {
   }
 }
 
-Result<SharedBuffer> DeviceMemory::take(size_t bytes, const StreamPointer& stream) {
+Result<DeviceMemory::Free> DeviceMemory::choose(size_t bytes) {
   Free got;
   MutexLock lock(mu_);
-  if (find(bytes, got)) {
-    if (got.after) HEADRACE_TRY(got.after->hold_up(stream->handle()));
-  } else {
-    got.buffer = std::make_unique<Buffer>(arena_);
+  if (find(bytes, got)) return got;
+  got.buffer = std::make_unique<Buffer>(arena_);
+  try {
+    got.buffer->resize(bytes);
+  } catch (const std::bad_alloc&) {
+    free_idle(0);
     try {
       got.buffer->resize(bytes);
     } catch (const std::bad_alloc&) {
-      free_idle(0);
-      try {
-        got.buffer->resize(bytes);
-      } catch (const std::bad_alloc&) {
-        return exhausted("no memory on the GPU for " + std::to_string(bytes >> 20) +
-                         " MiB of a batch; make the batch or the model smaller");
-      }
+      return exhausted("no memory on the GPU for " + std::to_string(bytes >> 20) +
+                       " MiB of a batch; make the batch or the model smaller");
     }
   }
+  return got;
+}
+
+SharedBuffer DeviceMemory::lend(Free got, size_t bytes, const StreamPointer& stream) {
+  MutexLock lock(mu_);
   got.buffer->resize(bytes);
   used_ += got.buffer->held_bytes();
   most_used_ = std::max(most_used_, used_);
-  Buffer* buffer = got.buffer.release();
-  return SharedBuffer(buffer, Return(shared_from_this(), stream));
+  return SharedBuffer(got.buffer.release(), Return(shared_from_this(), stream));
+}
+
+Result<SharedBuffer> DeviceMemory::take(size_t bytes, const StreamPointer& stream) {
+  HEADRACE_ASSIGN(Free got, choose(bytes));
+  if (got.after) HEADRACE_TRY(got.after->hold_up(stream->handle()));
+  return lend(std::move(got), bytes, stream);
+}
+
+Result<SharedBuffer> DeviceMemory::take_idle(size_t bytes, const StreamPointer& stream) {
+  HEADRACE_ASSIGN(Free got, choose(bytes));
+  if (got.after) HEADRACE_TRY(got.after->wait());
+  return lend(std::move(got), bytes, stream);
 }
 
 void DeviceMemory::consumed_in(const SharedBuffer& buffer, CudaStream stream) {

@@ -73,6 +73,9 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
 
   // data() is an address of the device.  What the stream does from now on may write it.
   Result<SharedBuffer> take(size_t bytes, const StreamPointer& stream);
+  // The same, for writers that do not keep to the order of the stream: when it returns, the device
+  // has done all that read or wrote the buffer before.
+  Result<SharedBuffer> take_idle(size_t bytes, const StreamPointer& stream);
   // Whoever consumes the buffer does so in this stream.
   static void consumed_in(const SharedBuffer& buffer, CudaStream stream);
   uint64_t used_bytes() const;
@@ -86,6 +89,8 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   class Return;  // what a buffer does when its last owner lets go
   DeviceMemory(const CudaDriver& driver, CudaContext context, uint64_t keep_bytes);
   void give_back(std::unique_ptr<Buffer> buffer, const DeviceStream& stream);
+  Result<Free> choose(size_t bytes) HEADRACE_EXCLUDES(mu_);
+  SharedBuffer lend(Free got, size_t bytes, const StreamPointer& stream) HEADRACE_EXCLUDES(mu_);
   void free_idle(uint64_t keep) HEADRACE_REQUIRES(mu_);
   bool find(size_t bytes, Free& out) HEADRACE_REQUIRES(mu_);
 

@@ -431,6 +431,46 @@ TEST(Device, pictures_that_the_engines_refuse_are_made_by_the_cpu) {
   unsetenv("HEADRACE_STANDIN_REFUSES");
 }
 
+// Many batches of pictures under way at a time, and engines that do not wait for the stream's work.
+TEST(Device, engines_that_run_ahead_of_the_stream_change_no_pixel) {
+  setenv("HEADRACE_STANDIN_EAGER", "1", 1);
+  const std::vector<Step> steps{step("random_resized_crop", {{"size", std::vector<double>{24}}})};
+  const auto cpu = make(steps, nullptr);
+  const auto device = make(steps, late_work());
+  DeviceStageOptions asked;
+  asked.columns = {*device->deferred()};
+  const auto stage = make_device_stage(gpu(), asked).value();
+  const auto pool = BufferPool::make(1 << 20, gpu()->pinned());
+  const std::vector<Blob> all = pictures();
+  struct Going {
+    Blob wanted;
+    std::promise<Status> ended;
+    std::unique_ptr<Batch> batch;
+  };
+  std::vector<Going> going(40);
+  for (size_t n = 0; n < going.size(); ++n) {
+    auto batch = std::make_unique<Batch>();
+    Column& column = batch->columns.emplace_back();
+    column.packing = Packing::kList;
+    for (size_t i = n % 5; i < all.size() - n % 3; ++i) {  // the jobs lie elsewhere each time
+      const SharedBuffer here = decode(*cpu, all[i], n * 1000 + i);
+      going[n].wanted.insert(going[n].wanted.end(), here->data(), here->data() + here->size());
+      column.items.push_back(decode(*device, all[i], n * 1000 + i));
+    }
+    stage->start(std::move(batch), Key(0), *pool,
+                 [&g = going[n]](Status status, std::unique_ptr<Batch> back) {
+                   g.batch = std::move(back);
+                   g.ended.set_value(std::move(status));
+                 });
+  }
+  for (Going& g : going) {
+    const Status status = g.ended.get_future().get();
+    ASSERT_TRUE(status.ok()) << status.text();
+    EXPECT_EQ(to_host(g.batch->columns[0]), g.wanted);
+  }
+  unsetenv("HEADRACE_STANDIN_EAGER");
+}
+
 // All of the above with a device that does nothing before it is waited for: whatever is given back
 // or written too early is then always seen.
 TEST(DeviceThatWaits, does_the_same) {
