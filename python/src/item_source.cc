@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kNominalBytes = 64;  // of a sample: the order must not follow from what one has
 constexpr uint64_t kMostBlocks = 1 << 16;  // of samples that lie nowhere
 constexpr size_t kMostAhead = 16'384;
-constexpr size_t kTogether = 64;           // samples of one call of __getitems__
+constexpr size_t kTogether = 64;  // samples of one call of __getitems__
 
 // The samples of an object: file i is named NAME[i] and is sample i.  Thread-safe.
 class ItemStore final : public Store {
@@ -121,8 +121,8 @@ class ItemStore final : public Store {
   void cancel(const ReadGroup& group) const override { thread_->cancel(group); }
   // So many asked for at a time keep all processes busy.
   StoreCost cost(const std::string&) const override {
-    return {.parallel_reads = static_cast<uint32_t>(std::min<size_t>(
-                thread_->callers() * server_->most_at_all(), kMostAhead)),
+    return {.parallel_reads = static_cast<uint32_t>(
+                std::min<size_t>(thread_->callers() * server_->most_at_all(), kMostAhead)),
             .in_caller = false};
   }
   std::vector<Result<FileInfo>> stat_all(std::span<const std::string> paths) const override {

@@ -36,8 +36,7 @@ class ItemThread::Queue {
     uint64_t priority() const { return requests.empty() ? 0 : requests.front().priority; }
   };
 
-  explicit Queue(size_t processes)
-      : threads_(processes + 1), is_elsewhere_(processes > 0) {}
+  explicit Queue(size_t processes) : threads_(processes + 1), is_elsewhere_(processes > 0) {}
   size_t size() const { return threads_; }
 
   // False once it is closed.
