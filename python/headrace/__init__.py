@@ -29,6 +29,7 @@ from .sources.opening import from_python, from_torch
 from .staging import remove_stage, stage
 from .storage import Storage, storage
 from .tokenizing.tokenize import tokenize
+from .packed import Packed, packed
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
 from .tracing import trace
@@ -81,6 +82,7 @@ __all__ = [
     "mask",
     "mixup",
     "pack",
+    "packed",
     "points",
     "register_codec",
     "register_format",

@@ -101,11 +101,14 @@ void Delivery::filled(const StepPointer& step) {
 void Delivery::run_stages(const StepPointer& step, size_t first,
                           const std::shared_ptr<WorkCount::Token>& token) {
   const auto& stages = work_.options.stages;
-  if (first == stages.size() || !step->status().ok() || step->tasks().empty()) {
+  const bool is_empty = step->tasks().empty();
+  while (is_empty && first < stages.size() && !stages[first]->takes_empty()) ++first;
+  if (first == stages.size() || !step->status().ok()) {
     ready(step);
     return;
   }
-  const Key draws = work_.draws_of(step->tasks().front()).with("batch");
+  const Key draws = is_empty ? Key(work_.options.seed)
+                             : work_.draws_of(step->tasks().front()).with("batch");
   const uint64_t begin = steady_ns();
   const auto done = [this, token, step, first, begin](Status status, std::unique_ptr<Batch> batch) {
     record_span(Stage::kStage, begin, steady_ns(), step->number(), 0);
