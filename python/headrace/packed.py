@@ -102,7 +102,9 @@ def packed(
     lengths = lengths_of(data, name, fields[name])
     if truncate is not None:
         lengths = np.minimum(lengths, np.uint32(length))
-    packing = {"length": length, "column": name, "pads": list(pads.items()), "keep_end": truncate == "left"}
+    numbers = [n for n, f in fields.items() if f.what in ("tokens", "array") or n == name]
+    columns = [(n, pads.get(n, 0)) for n in numbers]
+    packing = {"length": length, "column": name, "columns": columns, "keep_end": truncate == "left"}
     return Packed(data, fields, packing, lengths, whole(window, "window", 1, 1 << 30))
 
 
@@ -126,7 +128,8 @@ def _fields_of(source: Any, field: str | None) -> tuple[Dataset, dict[str, Field
     for n, f in fields.items():
         if getattr(f, "seq_len", None):
             raise UsageError(f"field '{n}': windows are rows of one length already; hr.packed takes documents")
-    return source, {n: f._with(packing="list") if n == name or f.packing == "padded" else f for n, f in fields.items()}, name
+    numbers = {n for n, f in fields.items() if f.what in ("tokens", "array") or n == name}
+    return source, {n: f._with(packing=None) if n in numbers else f for n, f in fields.items()}, name
 
 
 def _only(data: Dataset) -> str:

@@ -27,10 +27,10 @@ void make_mix_options(MixOptions* self, const std::vector<KindTuple>& kinds,
 }
 
 void make_row_packing_options(RowPacking* self, uint64_t length, const std::string& column,
-                              const std::vector<std::pair<std::string, int64_t>>& pads,
+                              const std::vector<std::pair<std::string, int64_t>>& columns,
                               bool keep_end) {
   new (self) RowPacking{length, column, {}, keep_end};
-  for (const auto& [name, number] : pads) self->pads.emplace_back(name, number);
+  for (const auto& [name, number] : columns) self->columns.emplace_back(name, number);
 }
 
 void make_plan_options(PlanOptions* self, uint64_t seed, Shuffle shuffle,
@@ -85,8 +85,8 @@ void bind_options(nb::module_& m) {
            "kinds: (\"mixup\" or \"cutmix\", alpha, p)");
   nb::class_<RowPacking>(m, "RowPacking")
       .def("__init__", &make_row_packing_options, nb::kw_only(), nb::arg("length"),
-           nb::arg("column"), nb::arg("pads"), nb::arg("keep_end"),
-           "pads: (name of a column, number)");
+           nb::arg("column"), nb::arg("columns"), nb::arg("keep_end"),
+           "columns: (name, padding) of those that become rows");
   nb::class_<PlanOptions>(m, "PlanOptions")
       .def("__init__", &make_plan_options, nb::kw_only(), nb::arg("seed"), nb::arg("shuffle"),
            nb::arg("window").none(), nb::arg("reassign_every"), nb::arg("global_batch"),

@@ -10,11 +10,7 @@
 namespace headrace {
 namespace {
 
-bool is_whole(DType dtype) {
-  return dtype <= DType::kI64;
-}
-
-bool is_packed(const ColumnSpec& spec) {
+bool can_be_packed(const ColumnSpec& spec) {
   return !spec.many && spec.packing == Packing::kList && spec.value.shape.size() == 1;
 }
 
@@ -173,12 +169,6 @@ std::vector<Added> added_by_name(std::span<const ColumnSpec> columns) {
 
 }  // namespace
 
-std::vector<bool> packed_columns(std::span<const ColumnSpec> columns) {
-  std::vector<bool> out;
-  for (const ColumnSpec& spec : columns) out.push_back(is_packed(spec));
-  return out;
-}
-
 std::vector<ColumnSpec> added_columns(const RowPacking& packing,
                                       std::span<const ColumnSpec> columns) {
   const auto length = static_cast<int64_t>(packing.length);
@@ -196,25 +186,21 @@ std::vector<ColumnSpec> added_columns(const RowPacking& packing,
 Result<std::unique_ptr<BatchStage>> make_row_packing(const RowPacking& packing,
                                                      std::span<const ColumnSpec> columns) {
   std::vector<PackRows::Packed> packed;
-  for (size_t c = 0; c < columns.size(); ++c) {
-    const ColumnSpec& spec = columns[c];
-    if (!is_packed(spec)) continue;
-    PackRows::Packed one{.column = c, .name = spec.name};
-    for (const auto& [name, number] : packing.pads)
-      if (name == spec.name) {
-        HEADRACE_ASSIGN(one.pad, pad_value(number, spec.value.dtype));
-      }
-    if (spec.name == packing.column)
-      packed.insert(packed.begin(), std::move(one));
-    else
-      packed.push_back(std::move(one));
+  for (const auto& [name, number] : packing.columns) {
+    const auto spec = std::find_if(columns.begin(), columns.end(),
+                                   [&n = name](const ColumnSpec& c) { return c.name == n; });
+    if (spec != columns.end() && !can_be_packed(*spec) && name != packing.column) continue;
+    if (spec == columns.end() || !can_be_packed(*spec))
+      return invalid(
+          fmt::format("field '{}' cannot be packed into rows: numbers with one axis, of any "
+                      "length, as a list are wanted",
+                      name));
+    PackRows::Packed one{.column = static_cast<size_t>(spec - columns.begin()), .name = name};
+    HEADRACE_ASSIGN(one.pad, pad_value(number, spec->value.dtype));
+    packed.insert(name == packing.column ? packed.begin() : packed.end(), std::move(one));
   }
-  if (packed.empty() || packed.front().name != packing.column ||
-      !is_whole(columns[packed.front().column].value.dtype))
-    return invalid(fmt::format(
-        "field '{}' cannot be packed into rows: whole numbers with one axis, of any length, as a "
-        "list are wanted",
-        packing.column));
+  if (packed.empty() || packed.front().name != packing.column)
+    return internal("the column whose lengths count is not packed");
   return std::unique_ptr<BatchStage>(new PackRows(packing.length, packing.keep_end,
                                                   std::move(packed), added_by_name(columns)));
 }

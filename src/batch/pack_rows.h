@@ -23,23 +23,21 @@
 namespace headrace {
 
 struct RowPacking {
-  uint64_t length = 0;       // of a row
-  std::string column;        // whose lengths are those of the samples
-  std::vector<std::pair<std::string, PadNumber>> pads = {};  // by the name of a column; others: 0
-  bool keep_end = false;     // of a sample longer than a row, its end; else its beginning
+  uint64_t length = 0;  // of a row
+  std::string column;   // whose lengths are those of the samples
+  // The columns that become rows, with their padding, if they are lists of numbers with one axis;
+  // the others stay one value a sample.
+  std::vector<std::pair<std::string, PadNumber>> columns = {};
+  bool keep_end = false;  // of a sample longer than a row, its end; else its beginning
 };
-
-// The columns that become rows: every list of numbers with one axis.  The others stay one value a
-// sample.
-std::vector<bool> packed_columns(std::span<const ColumnSpec> columns);
 
 // Columns that the stage adds after the others, in this order: those of positions, loss_mask and
 // cu_seqlens whose name no column has.
 std::vector<ColumnSpec> added_columns(const RowPacking& packing,
                                       std::span<const ColumnSpec> columns);
 
-// Packs the groups of a batch (Batch::groups).  kInvalidArgument where the column is not there, or
-// no list of whole numbers with one axis.
+// Packs the groups of a batch (Batch::groups).  kInvalidArgument where a column is not there, or the
+// one whose lengths count is no list of numbers with one axis.
 Result<std::unique_ptr<BatchStage>> make_row_packing(const RowPacking& packing,
                                                      std::span<const ColumnSpec> columns);
 

@@ -100,6 +100,8 @@ void ReadScheduler::close() {
 
 void ReadScheduler::wake() {
   MutexLock lock(mu_);
+  // Of rows that lie in memory there is nothing to read, and others plan.
+  if (reader_.fills_rows() && to_resolve_.empty() && resolved_.empty() && to_read_.empty()) return;
   if (waiting_ > 0) wakes_.notify_one();
 }
 

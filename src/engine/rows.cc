@@ -9,18 +9,6 @@
 #include "storage/routed.h"
 
 namespace headrace {
-namespace {
-
-constexpr size_t kLine = 64;  // bytes of a cache line
-// The start of the next row is fetched while this one is copied; the processor follows by itself.
-constexpr size_t kLinesAhead = 8;
-
-void prefetch(const std::byte* row, uint64_t bytes) {
-  const size_t lines = std::min<size_t>(kLinesAhead, bytes / kLine);
-  for (size_t i = 0; i < lines; ++i) __builtin_prefetch(row + i * kLine);
-}
-
-}  // namespace
 
 std::optional<RowColumns> row_columns(const SourceWork& source,
                                       const std::vector<ColumnWork>& columns) {
@@ -74,7 +62,6 @@ Result<bool> RowFiller::fill_column(PlannedStep& step, size_t source, size_t c, 
   const MutableBytes dense = step.column(c).dense();
   const size_t stride = dense.size() / step.tasks().size();
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (is_lent && i + 1 < slots_.size()) prefetch(lent_[i + 1], row.bytes);
     if (!is_lent && !read_row(source, row, places_[i])) return false;
     const Bytes from = is_lent ? Bytes(lent_[i], row.bytes) : request_.into.bytes();
     const MutableBytes to = dense.subspan(slots_[i] * stride, stride);

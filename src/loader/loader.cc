@@ -71,6 +71,10 @@ class PlanFeed final : public Feed {
   std::vector<PlanSlot> slots_;
 };
 
+// Small batches are made and taken so fast that waking threads costs as much: then more of them.
+constexpr uint64_t kAheadBytes = uint64_t{4} << 20;
+constexpr uint64_t kMostSmallBatches = 16;
+
 constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of a block, about
 
 // Enough batches to keep every thread busy while the consumer takes one.
@@ -327,6 +331,16 @@ void Loader::choose_engine_options(const LoaderOptions& options) {
         std::min(usable_memory_bytes() / 4 / static_cast<uint64_t>(ranks), uint64_t{8} << 30);
   const StepCut& cut = options.plan.cut;
   e.batches_ahead = batches_ahead(cut.batch / cut.world, e.compute_threads);
+  uint64_t sample_bytes = 0;
+  bool is_fixed = true;
+  for (const ColumnWork& c : columns_) {
+    is_fixed = is_fixed && c.spec.packing == Packing::kDense && !c.spec.many;
+    if (is_fixed) sample_bytes += c.spec.value.bytes();
+  }
+  const uint64_t batch_bytes = sample_bytes * (cut.batch / cut.world);
+  if (is_fixed && batch_bytes > 0)
+    e.batches_ahead = std::max<size_t>(e.batches_ahead,
+                                       std::min(kAheadBytes / batch_bytes, kMostSmallBatches));
   e.seed = options.plan.seed;
   e.bad_samples = options.bad_samples;
   choose_policies(options);

@@ -37,7 +37,7 @@ void check_whole(const SampleGroups& groups, const std::vector<uint32_t>& length
 
 TEST(SampleGroups, packing_fills_no_row_beyond_its_length_and_leaves_no_two_that_fit_into_one) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
-    Rng rng(Key(seed));
+    Rng rng{Key(seed)};
     const uint64_t capacity = 1 + rng.below(100), window = 1 + rng.below(80);
     const auto lengths = random_lengths(seed, rng.below(300), capacity);
     const auto groups = SampleGroups::pack(lengths, capacity, window);
@@ -63,7 +63,7 @@ TEST(SampleGroups, packing_fills_no_row_beyond_its_length_and_leaves_no_two_that
 
 TEST(SampleGroups, batches_stay_within_their_budget_by_either_cost) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
-    Rng rng(Key(seed));
+    Rng rng{Key(seed)};
     const BatchBudget budget{.most = 20 + rng.below(200),
                              .cost = seed % 2 == 0 ? BatchCost::kSum : BatchCost::kPadded,
                              .by_length = seed % 3 != 0,

@@ -82,11 +82,19 @@ Status check_end(int fd, const ReadRequest& request) {
       .at(std::max(size, request.offset));
 }
 
+bool is_memory(int fd) {
+  struct statfs info{};
+  return ::fstatfs(fd, &info) == 0 && file_system(info.f_type).is_memory;
+}
+
 // All of `out` from the page cache, or false.
 bool read_at_once(int fd, uint64_t offset, MutableBytes out) {
   while (!out.empty()) {
     const iovec into{out.data(), out.size()};
-    const ssize_t n = ::preadv2(fd, &into, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    ssize_t n = ::preadv2(fd, &into, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    // Files that are memory need no such question, and do not understand it.
+    if (n < 0 && errno == EOPNOTSUPP && is_memory(fd))
+      n = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
     if (n <= 0) return false;
     out = out.subspan(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);

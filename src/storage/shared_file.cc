@@ -192,6 +192,7 @@ Status SharedFile::map(const Wish& wish) {
   void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) return exhausted("mmap: " + std::string(std::strerror(errno)));
   memory_ = static_cast<std::byte*>(memory);
+  ::madvise(memory, size_, MADV_HUGEPAGE);  // where the system allows it for shared memory
   const Bytes head(memory_, kHead);
   const Hash128 name{load_le<uint64_t>(head.subspan(16)), load_le<uint64_t>(head.subspan(24))};
   if (as_text(head.first(8)) != kMagic || load_le<uint64_t>(head.subspan(8)) != wish.bytes ||
