@@ -167,6 +167,24 @@ def test_lengths_are_counted_once_and_kept_beside_the_data(tmp_path: Path) -> No
     assert [hr.packed(url, SEQ, "ids")[i] for i in range(len(first))] == [first[i] for i in range(len(first))]
 
 
+def test_very_many_shards_are_counted_ahead_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+    from headrace import cli, lengths
+    from typer.testing import CliRunner
+
+    for shard in range(3):
+        table = pa.table({"ids": pa.array([[1] * (n + shard + 1) for n in range(9)], pa.list_(pa.int32()))})
+        pq.write_table(table, tmp_path / f"{shard}.parquet")
+    monkeypatch.setattr(lengths, "MOST_SHARDS", 2)
+    url = str(tmp_path / "*.parquet")
+    with pytest.raises(hr.UsageError, match=r"3 shards are not counted yet: headrace index '.*' --lengths ids"):
+        hr.packed(url, SEQ, "ids")
+    done = CliRunner().invoke(cli.app, ["index", url, "--lengths", "ids"])
+    assert done.exit_code == 0 and "27 samples, 162 elements of 'ids'" in done.output
+    assert hr.packed(url, SEQ, "ids").report["tokens"] == 162
+
+
 def test_a_sample_that_is_too_long_is_an_error_or_cut(tmp_path: Path) -> None:
     docs = corpus(tmp_path, longest=50)
     url = str(tmp_path / "a.idx")
@@ -226,7 +244,7 @@ def test_a_budget_counts_the_sum_where_nothing_is_padded_and_resumes(tmp_path: P
         return hr.Loader(data, max_tokens=100, bucket_by_length=False, seed=4, **options)
 
     with loader() as one:
-        batches = [b for b in one.epoch(0)]
+        batches = list(one.epoch(0))
         assert all(b["tokens"][0].size <= 100 for b in batches)
         straight = [b.indices.tolist() for b in batches]
     with loader() as one:

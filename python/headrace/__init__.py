@@ -23,13 +23,13 @@ from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .packed import Packed, packed
 from .plugins.registry import Extent, register_codec, register_format
 from .processes import Context
 from .sources.opening import from_python, from_torch
 from .staging import remove_stage, stage
 from .storage import Storage, storage
 from .tokenizing.tokenize import tokenize
-from .packed import Packed, packed
 from .tokens import tokens
 from .tools import build_index, doctor, formats, image_size, pack
 from .tracing import trace

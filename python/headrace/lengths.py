@@ -50,7 +50,7 @@ def lengths_of(data: Dataset, name: str, field: Field, *, ahead: bool = False) -
             where = data._urls[0] if isinstance(data._urls, list) else data._urls
             raise UsageError(
                 f"the lengths of '{field.field}' in {len(data._source.shards):,} shards are not counted yet: "
-                f"headrace index {where} --lengths {field.field}"
+                f"headrace index '{where}' --lengths {field.field}"
             )
         found = _counted(data, name, field)
         if place is not None:
@@ -104,7 +104,8 @@ def _place(data: Dataset, field: Field) -> pathlib.Path | None:
         first = (first if first.is_dir() else first.parent) / pathlib.Path(shards[0][0]).name
     if not first.parent.is_dir():
         return None
-    words = f"{data._source.fingerprint}\n{field!r}"
+    cuts = [params for step, params in field.steps if step == "truncate"]  # nothing else changes a length
+    words = f"{data._source.fingerprint}\n{field.field}\n{cuts}\n{field.options}"
     return first.with_name(f"{first.name}.{hashlib.sha256(words.encode()).hexdigest()[:16]}.hrlengths")
 
 

@@ -27,7 +27,12 @@ class Budgeted(Grouped):
 
 
 def budgeted(
-    source: Any, fields: Mapping[str, Field] | None, opening: dict[str, Any], max_tokens: int, tokens_of: str | None, by_length: bool
+    source: Any,
+    fields: Mapping[str, Field] | None,
+    opening: dict[str, Any],
+    max_tokens: int,
+    tokens_of: str | None,
+    by_length: bool,
 ) -> Budgeted:
     """The data as batches of at most ``max_tokens``. ``opening``: how a URL is opened."""
     if isinstance(source, (Blend, Packed)):
@@ -43,7 +48,9 @@ def budgeted(
     field = own[name]
     lengths = lengths_of(data, name, field)
     if field.pad_multiple > 1:  # what a sample takes in a batch
-        lengths = ((lengths.astype(np.uint64) + field.pad_multiple - 1) // field.pad_multiple * field.pad_multiple).astype(np.uint32)
+        lengths = ((lengths.astype(np.uint64) + field.pad_multiple - 1) // field.pad_multiple * field.pad_multiple).astype(
+            np.uint32
+        )
     most = whole(max_tokens, "max_tokens", 1, 1 << 40)
     handle = handle.within_budget(lengths, most, field.packing == "padded", bool(by_length), 0, WINDOW)
     if handle.groups == 0:
@@ -58,5 +65,7 @@ def _counted_field(fields: Mapping[str, Field], tokens_of: str | None) -> str:
         return tokens_of
     numbers = [n for n, f in fields.items() if f.what in ("tokens", "array", "text")]
     if len(numbers) != 1:
-        raise UsageError(f"max_tokens: which field has the tokens? tokens_of=…: {', '.join(numbers) or 'there is none of numbers'}")
+        raise UsageError(
+            f"max_tokens: which field has the tokens? tokens_of=…: {', '.join(numbers) or 'there is none of numbers'}"
+        )
     return numbers[0]

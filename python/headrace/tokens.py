@@ -31,7 +31,10 @@ class TokensField(ArrayField):
         stored = f", stored={self.stored!r}" if self.stored else ""
         permuted = ", permute_documents=True" if self.permutes else ""
         rest = self._with(steps=self.steps[1:], seq_len=None)
-        return f"hr.tokens(seq_len={self.seq_len}, dtype={dtype!r}{stored}{permuted})" + repr(rest)[len(f"hr.tokens({self.field!r})") :]
+        return (
+            f"hr.tokens(seq_len={self.seq_len}, dtype={dtype!r}{stored}{permuted})"
+            + repr(rest)[len(f"hr.tokens({self.field!r})") :]
+        )
 
 
 def tokens(

@@ -277,7 +277,8 @@ void bind_dataset(nb::module_& m) {
           nb::arg("most_samples"), nb::arg("window"))
       .def(
           "value_lengths",
-          [](const SourceHandle& s, const std::string& name) -> std::optional<std::vector<uint32_t>> {
+          [](const SourceHandle& s,
+             const std::string& name) -> std::optional<std::vector<uint32_t>> {
             const uint32_t field = unwrap(find_field(s.source->schema(), name));
             const std::optional<DType> dtype = s.source->schema()[field].dtype;
             const Kind kind = s.source->schema()[field].kind;

@@ -97,7 +97,8 @@ void bind_options(nb::module_& m) {
       .def("__init__", &make_loader_options, nb::kw_only(), nb::arg("plan"), nb::arg("threads"),
            nb::arg("memory_budget"), nb::arg("local_ranks"), nb::arg("most_replaced").none(),
            nb::arg("mix").none(), nb::arg("processes"), nb::arg("read_runs"),
-           nb::arg("device").none(), nb::arg("decode"), nb::arg("pinned"), nb::arg("packing").none(),
+           nb::arg("device").none(), nb::arg("decode"), nb::arg("pinned"),
+           nb::arg("packing").none(),
            "threads, memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise");
 }
 

@@ -17,8 +17,8 @@ namespace headrace::py {
 namespace {
 
 SourceHandle open_tokens(const std::vector<std::string>& urls, uint64_t seq_len,
-                         const std::string& stored, const std::string& index, bool permute_documents,
-                         nb::object function) {
+                         const std::string& stored, const std::string& index,
+                         bool permute_documents, nb::object function) {
   Progress progress(std::move(function));
   OpenOptions options;
   options.index = index;
@@ -80,7 +80,8 @@ void bind_tokens(nb::module_& m) {
       .def("add", &TokenWriter::add, nb::arg("tokens"))
       .def("finish", &TokenWriter::finish);
   m.def("open_tokens", &open_tokens, nb::arg("urls"), nb::arg("seq_len"), nb::arg("stored") = "",
-        nb::arg("index") = "", nb::arg("permute_documents") = false, nb::arg("progress") = nb::none());
+        nb::arg("index") = "", nb::arg("permute_documents") = false,
+        nb::arg("progress") = nb::none());
 }
 
 }  // namespace headrace::py

@@ -67,8 +67,8 @@ ArrayRows::ArrayRows(const ArrayDescription& d, const ArrayField& field,
 bool ArrayRows::find(int64_t position, RowPlace& out) const {
   const int64_t at = position + from_;
   if (at < 0 || ends_.empty() || at >= ends_.back()) return false;
-  const auto segment = static_cast<size_t>(
-      std::upper_bound(ends_.begin(), ends_.end(), at) - ends_.begin());
+  const auto segment =
+      static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), at) - ends_.begin());
   const Array& array = *variable_->segments[segment];
   const int64_t row = at - (segment == 0 ? 0 : ends_[segment - 1]);
   const ChunkPlace& place = array.places[static_cast<size_t>(row / array.chunk[0])];

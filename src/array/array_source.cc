@@ -40,8 +40,7 @@ class ArraySource final : public Source {
     HEADRACE_TRY(check_positions(d_));
     HEADRACE_TRY(check_table(d_));
     find_chains();
-    for (size_t f = 0; f < d_.fields.size(); ++f)
-      rows_.emplace_back(d_, d_.fields[f], numbers_[f]);
+    for (size_t f = 0; f < d_.fields.size(); ++f) rows_.emplace_back(d_, d_.fields[f], numbers_[f]);
     is_unshared_ = find_lonely(d_, tile_count(), *store_);
     blocks_ = cut_blocks(d_, size(), tile_count(), is_unshared_);
     fingerprint_ = fingerprint_of(d_, sizes_of_files(d_, *store_));

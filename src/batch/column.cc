@@ -153,8 +153,8 @@ Column ColumnBuilder::pack_padded() {
   for (const auto& shape : shapes_)
     for (size_t a = 0; a < shape.size(); ++a) largest[a] = std::max(largest[a], shape[a]);
   if (!largest.empty() && spec_.pad_multiple > 1)
-    largest.back() = (largest.back() + spec_.pad_multiple - 1) / spec_.pad_multiple *
-                     spec_.pad_multiple;
+    largest.back() =
+        (largest.back() + spec_.pad_multiple - 1) / spec_.pad_multiple * spec_.pad_multiple;
   const uint64_t stride = elements_of(largest) * item;
   out.values = take(stride * samples_);
   spec_.pad.fill(out.values->span(), item);

@@ -32,8 +32,8 @@ struct ColumnSpec {
   std::string name;
   TensorSpec value;  // of one sample
   Packing packing = Packing::kDense;
-  bool many = false;  // any number of values a sample; packing is list or ragged
-  PadValue pad = {};  // padded: what stands beyond a sample's value; zeros by default
+  bool many = false;         // any number of values a sample; packing is list or ragged
+  PadValue pad = {};         // padded: what stands beyond a sample's value; zeros by default
   int64_t pad_multiple = 1;  // padded: the last axis becomes a multiple of it
   bool pad_left = false;     // padded: the padding of the last axis comes first
 };

@@ -201,8 +201,8 @@ Result<std::unique_ptr<BatchStage>> make_row_packing(const RowPacking& packing,
   }
   if (packed.empty() || packed.front().name != packing.column)
     return internal("the column whose lengths count is not packed");
-  return std::unique_ptr<BatchStage>(new PackRows(packing.length, packing.keep_end,
-                                                  std::move(packed), added_by_name(columns)));
+  return std::unique_ptr<BatchStage>(
+      new PackRows(packing.length, packing.keep_end, std::move(packed), added_by_name(columns)));
 }
 
 }  // namespace headrace

@@ -6,7 +6,8 @@
 //   rows        a a a b b - - -                tokens, filled up with the padding
 //               c c c c - - - -
 //   positions   0 1 2 0 1 0 1 2                i32 [rows, length], of each token in its sample
-//   loss_mask   0 1 1 0 1 0 0 0                u8 [rows, length]: 0 for the first token of a sample,
+//   loss_mask   0 1 1 0 1 0 0 0                u8 [rows, length]: 0 for the first token of a
+//   sample,
 //                                              which nothing before it predicts, and for padding
 //   cu_seqlens  0 3 5 8                        i32, a list: the borders; padding counts as one more
 #pragma once
@@ -36,8 +37,8 @@ struct RowPacking {
 std::vector<ColumnSpec> added_columns(const RowPacking& packing,
                                       std::span<const ColumnSpec> columns);
 
-// Packs the groups of a batch (Batch::groups).  kInvalidArgument where a column is not there, or the
-// one whose lengths count is no list of numbers with one axis.
+// Packs the groups of a batch (Batch::groups).  kInvalidArgument where a column is not there, or
+// the one whose lengths count is no list of numbers with one axis.
 Result<std::unique_ptr<BatchStage>> make_row_packing(const RowPacking& packing,
                                                      std::span<const ColumnSpec> columns);
 

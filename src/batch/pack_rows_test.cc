@@ -76,10 +76,10 @@ TEST_F(PackRowsTest, a_full_row_has_no_border_of_padding) {
 
 TEST_F(PackRowsTest, fields_of_one_length_are_packed_alike_and_keep_their_names) {
   const ColumnSpec specs[] = {list("labels"), list("t"), list("loss_mask")};
-  const RowPacking packing{.length = 4,
-                           .column = "t",
-                           .columns = {{"labels", int64_t{-100}}, {"t", int64_t{0}},
-                                       {"loss_mask", int64_t{0}}}};
+  const RowPacking packing{
+      .length = 4,
+      .column = "t",
+      .columns = {{"labels", int64_t{-100}}, {"t", int64_t{0}}, {"loss_mask", int64_t{0}}}};
   const auto stage = make_row_packing(packing, specs).value();
   Batch batch = batch_of({{{7}, {8, 9}}, {{1}, {2, 3}}, {{1}, {0, 1}}}, {0, 2});
   ASSERT_TRUE(stage->apply(batch, Key(0), *pool_).ok());
@@ -95,12 +95,11 @@ TEST_F(PackRowsTest, fields_of_one_length_are_packed_alike_and_keep_their_names)
 TEST_F(PackRowsTest, longer_samples_keep_their_beginning_or_their_end) {
   const ColumnSpec specs[] = {list("t")};
   for (const bool keep_end : {false, true}) {
-    const auto stage = make_row_packing({.length = 2,
-                                         .column = "t",
-                                         .columns = {{"t", int64_t{0}}},
-                                         .keep_end = keep_end},
-                                        specs)
-                           .value();
+    const auto stage =
+        make_row_packing(
+            {.length = 2, .column = "t", .columns = {{"t", int64_t{0}}}, .keep_end = keep_end},
+            specs)
+            .value();
     Batch batch = batch_of({{{1, 2, 3}}}, {0, 1});
     ASSERT_TRUE(stage->apply(batch, Key(0), *pool_).ok());
     EXPECT_EQ(numbers(batch.columns[0]), keep_end ? (Numbers{2, 3}) : (Numbers{1, 2}));

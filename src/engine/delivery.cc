@@ -117,8 +117,8 @@ void Delivery::run_stages(const StepPointer& step, size_t first,
     ready(step);
     return;
   }
-  const Key draws = is_empty ? Key(work_.options.seed)
-                             : work_.draws_of(step->tasks().front()).with("batch");
+  const Key draws =
+      is_empty ? Key(work_.options.seed) : work_.draws_of(step->tasks().front()).with("batch");
   const uint64_t begin = steady_ns();
   const auto done = [this, token, step, first, begin](Status status, std::unique_ptr<Batch> batch) {
     record_span(Stage::kStage, begin, steady_ns(), step->number(), 0);

@@ -77,8 +77,8 @@ class RowSource final : public Source {
 };
 
 std::shared_ptr<const Decoder> decoder_to(DType to) {
-  return make_array_decoder({.stored = {false, DType::kU16, {static_cast<int64_t>(kElements)}},
-                             .dtype = to})
+  return make_array_decoder(
+             {.stored = {false, DType::kU16, {static_cast<int64_t>(kElements)}}, .dtype = to})
       .value();
 }
 
@@ -110,8 +110,8 @@ Result<std::vector<int64_t>> drain_rows(Engine& engine, DType to, size_t most = 
     const Bytes values = batch->columns[0].values->bytes();
     for (size_t i = 0; i < batch->indices.size(); ++i) {
       for (size_t e = i * kElements; e < (i + 1) * kElements; ++e) {
-        const int64_t value =
-            to == DType::kI64 ? load_le<int64_t>(values.subspan(8 * e)) : load_le<uint8_t>(values.subspan(e));
+        const int64_t value = to == DType::kI64 ? load_le<int64_t>(values.subspan(8 * e))
+                                                : load_le<uint8_t>(values.subspan(e));
         if (value != batch->indices[i]) return internal("a slot holds another row");
       }
       seen.push_back(batch->indices[i]);
@@ -212,7 +212,7 @@ TEST_F(RowsTest, a_feed_may_be_stopped_anywhere_and_another_begins) {
 TEST_F(RowsTest, storage_that_fails_raises) {
   const auto inner = RowSource::fill(64);
   const auto faulty = std::make_shared<FaultStore>(inner);
-  faulty->fail_at(3, unavailable("no answer"));
+  faulty->add({.fail_read = 3});
   Table table{.samples = 64};
   table.options.bad_samples = {.replace = true, .budget = 100};
   const auto engine = table.engine(faulty);

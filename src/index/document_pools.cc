@@ -34,8 +34,7 @@ std::shared_ptr<const DocumentPools::Order> DocumentPools::order(Key key, size_t
   std::vector<uint32_t> all(first_document_[pool + 1] - first);
   std::iota(all.begin(), all.end(), 0U);
   Rng rng(key);
-  for (size_t i = 0; i + 1 < all.size(); ++i)
-    std::swap(all[i], all[i + rng.below(all.size() - i)]);
+  for (size_t i = 0; i + 1 < all.size(); ++i) std::swap(all[i], all[i + rng.below(all.size() - i)]);
   auto out = std::make_shared<Order>();
   uint64_t at = 0;
   for (const uint32_t document : all) {

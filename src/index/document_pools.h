@@ -47,8 +47,9 @@ class DocumentPools {
 
   // The documents of a pool in an order: which, and where each begins in it.
   struct Order {
-    std::vector<uint32_t> documents;  // from the first of the pool on; those without a token left out
-    std::vector<uint64_t> begins;     // in tokens from the begin of the pool; one more: its end
+    std::vector<uint32_t>
+        documents;                 // from the first of the pool on; those without a token left out
+    std::vector<uint64_t> begins;  // in tokens from the begin of the pool; one more: its end
   };
   std::shared_ptr<const Order> order(Key key, size_t pool) const;
   // Where a document lies in the file.

@@ -316,7 +316,8 @@ Result<TokenWindows> make_token_windows(TokenFiles files, uint64_t seq_len,
         fmt::format("no file has the {} tokens of one window, the largest has {}: take a "
                     "smaller seq_len",
                     seq_len + 1, most));
-  out.source = std::make_shared<const TokenWindowSource>(std::move(files), seq_len, permute_documents);
+  out.source =
+      std::make_shared<const TokenWindowSource>(std::move(files), seq_len, permute_documents);
   return out;
 }
 

@@ -127,8 +127,7 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
     out.fingerprint =
         Hasher().add(out.fingerprint).add(s.groups->fingerprint().hex()).finish().hex();
   }
-  HEADRACE_ASSIGN(BlockTree tree,
-                  BlockTree::build(s.weights || s.groups ? draws : blocks.samples));
+  HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(s.weights || s.groups ? draws : blocks.samples));
   out.tree = std::make_shared<const BlockTree>(std::move(tree));
   return out;
 }
@@ -339,8 +338,8 @@ void Loader::choose_engine_options(const LoaderOptions& options) {
   }
   const uint64_t batch_bytes = sample_bytes * (cut.batch / cut.world);
   if (is_fixed && batch_bytes > 0)
-    e.batches_ahead = std::max<size_t>(e.batches_ahead,
-                                       std::min(kAheadBytes / batch_bytes, kMostSmallBatches));
+    e.batches_ahead =
+        std::max<size_t>(e.batches_ahead, std::min(kAheadBytes / batch_bytes, kMostSmallBatches));
   e.seed = options.plan.seed;
   e.bad_samples = options.bad_samples;
   choose_policies(options);
@@ -377,8 +376,8 @@ Status Loader::begin(PlanPosition from, bool run_on, uint64_t until) {
   PlanFeed::Groups groups;
   for (const LoaderSource& source : sources_)
     if (source.groups) groups.push_back(source.groups);
-  HEADRACE_TRY(engine_->start(
-      std::make_unique<PlanFeed>(std::move(plan), std::move(groups), from, until_)));
+  HEADRACE_TRY(
+      engine_->start(std::make_unique<PlanFeed>(std::move(plan), std::move(groups), from, until_)));
   running_ = true;
   begun_ = ahead_ = from;
   return {};

@@ -28,7 +28,7 @@ struct LoaderSource {
   // same outputs, each from fields and by steps of its own.
   std::vector<FieldRequest> requests = {};
   std::shared_ptr<const SampleWeights> weights = nullptr;  // of its samples; null: each once
-  std::shared_ptr<const SampleGroups> groups = nullptr;  // delivered together; null: each alone
+  std::shared_ptr<const SampleGroups> groups = nullptr;    // delivered together; null: each alone
 };
 
 // The source as a plan sees it: blocks of samples, or of the draws that weights give.
@@ -62,8 +62,8 @@ struct LoaderOptions {
   BadSamples bad_samples;
   std::optional<MixOptions> mix;
   std::optional<RowPacking> packing;  // groups become rows of one length
-  int processes = 0;       // that functions run in: so many threads more wait for them
-  bool read_runs = false;  // also where the store prefers them
+  int processes = 0;                  // that functions run in: so many threads more wait for them
+  bool read_runs = false;             // also where the store prefers them
   std::optional<DeviceOptions> device;
   bool pinned = false;  // columns lie in memory that a GPU copies from by itself
 };

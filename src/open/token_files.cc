@@ -228,8 +228,8 @@ Result<OpenedTokens> open_token_windows(const std::vector<std::string>& urls,
     HEADRACE_ASSIGN(files, open_plain(paths, store, stored));
   }
   out.files = files.files;
-  HEADRACE_ASSIGN(out.windows, make_token_windows(std::move(files), wanted.seq_len,
-                                                  wanted.permute_documents));
+  HEADRACE_ASSIGN(out.windows,
+                  make_token_windows(std::move(files), wanted.seq_len, wanted.permute_documents));
   tell_unused(out, wanted.seq_len);
   return out;
 }

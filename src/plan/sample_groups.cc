@@ -75,9 +75,8 @@ Bins within_budget(std::span<const uint32_t> lengths, std::vector<uint32_t> samp
   for (const uint32_t sample : samples) {
     const uint64_t length = lengths[sample];
     const uint64_t count = bins.empty() ? 0 : bins.back().size();
-    const uint64_t cost = budget.cost == BatchCost::kSum
-                              ? sum + length
-                              : (count + 1) * std::max(longest, length);
+    const uint64_t cost =
+        budget.cost == BatchCost::kSum ? sum + length : (count + 1) * std::max(longest, length);
     const bool is_full = budget.most_samples > 0 && count >= budget.most_samples;
     if (bins.empty() || cost > budget.most || is_full) {
       bins.emplace_back();

@@ -89,7 +89,8 @@ Status read_truncate(Params params, Wishes& out) {
   const std::vector<double> given = params.need_numbers("length");
   const std::string side = params.take_text("side", "right");
   HEADRACE_TRY(params.done());
-  if (given.size() != 1 || !(given[0] >= 1 && given[0] <= 0x1.0p40) || given[0] != std::floor(given[0]))
+  if (given.size() != 1 || !(given[0] >= 1 && given[0] <= 0x1.0p40) ||
+      given[0] != std::floor(given[0]))
     return invalid("length is a whole number from 1 on");
   if (side != "right" && side != "left")
     return invalid("side is \"right\" or \"left\", where elements are cut off, not \"" + side +
@@ -109,7 +110,8 @@ Status read_step(const Step& step, Wishes& out) {
     HEADRACE_ASSIGN(out.cast, type_named(name));
     return {};
   }
-  if (step.name != "normalize") return invalid("arrays take truncate, normalize, random_flip and cast");
+  if (step.name != "normalize")
+    return invalid("arrays take truncate, normalize, random_flip and cast");
   if (out.cast || !out.mean.empty()) return invalid("must come once, and before cast");
   return read_normalize(step.params, out);
 }
