@@ -96,7 +96,7 @@ def test_one_that_is_stuck_is_killed_and_named(data: Data) -> None:
             pass
         return index
 
-    fields = {"x": hr.scalar("cls").map(fn, processes=2, timeout=0.4)}
+    fields = {"x": hr.scalar("cls").map(fn, processes=2, timeout=2)}
     with hr.Loader(data.tar, 7, fields, shuffle=False, output="numpy", bad_samples="replace") as loader:
         got = [int(v) for b in loader.epoch(0) for v in b["x"]]
         assert len(got) == COUNT and 4 not in got

@@ -256,3 +256,60 @@ def test_a_package_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.blk").write_bytes(b"x")
     done = run(env, "-c", f"import headrace as hr; hr.open({str(tmp_path / 'a.blk')!r})")
     assert "'blocksformat'" in done.stderr and "no licence" in done.stderr
+
+
+def test_an_index_is_kept_where_the_function_has_a_version(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def counted(file: Any) -> Iterator[Any]:
+        calls.append(Path(file.path).name)
+        yield from rows(file)
+
+    def opened(version: str | None, shape: tuple[int, ...] = (2, 3)) -> tuple[hr.Dataset, list[str]]:
+        calls.clear()
+        hr.register_format("rows", counted, extensions=".rows", fields={"x": ("f32", shape)}, version=version)
+        ds = hr.open(tmp_path)
+        return ds, list(calls)
+
+    write_rows(tmp_path / "a.rows", 7)
+    write_rows(tmp_path / "b.rows", 5, first=7)
+    assert opened(None)[1] == opened(None)[1] == ["a.rows", "b.rows"]
+    assert not list(tmp_path.glob("*.hridx"))
+    first, made = opened("1")
+    assert made == ["a.rows", "b.rows"] and len(list(tmp_path.glob("a.rows#2-*.hridx"))) == 1
+    again, made = opened("1")
+    assert made == [] and again.fingerprint == first.fingerprint and again.format == "rows"
+    assert [s["x"].tolist() for s in again] == [s["x"].tolist() for s in first] and again.key(8) == "b/1"
+    assert again[8]["name"] == "n1" and again.where("label == 1").fingerprint == first.where("label == 1").fingerprint
+    # Another version, other types, another set of files, a file that has changed: made anew.
+    assert opened("2")[1] and opened("2")[1] == []
+    assert opened("2", (6,))[1] and opened("2", (6,))[0][0]["x"].shape == (6,)
+    calls.clear()
+    assert len(hr.open(tmp_path / "a.rows")) == 7 and calls == ["a.rows"] and (tmp_path / "a.rows.hridx").exists()
+    write_rows(tmp_path / "b.rows", 6, first=7)
+    ds, made = opened("2", (6,))
+    assert made == ["a.rows", "b.rows"] and len(ds) == 13
+    # One that is damaged is made anew too.
+    (kept,) = tmp_path.glob("a.rows#2-*.hridx")
+    kept.write_bytes(kept.read_bytes()[:-9] + b"         ")
+    assert opened("2", (6,))[1] == ["a.rows", "b.rows"] and opened("2", (6,))[1] == []
+
+
+def test_a_kept_index_knows_the_files_beside(tmp_path: Path) -> None:
+    (tmp_path / "a.data").write_bytes(bytes(range(30)))
+    (tmp_path / "a.list").write_text("0 10\n10 20\n")
+    calls: list[str] = []
+
+    def parts(file: Any) -> Iterator[Any]:
+        calls.append(file.path)
+        for i, line in enumerate(file.read(0, file.size).decode().split("\n")[:-1]):
+            offset, length = map(int, line.split())
+            yield f"{i}", {"x": hr.Extent(offset, length, "a.data")}
+
+    hr.register_format("parts", parts, extensions=".list", fields={"x": ("u8", (None,))}, version="1")
+    assert hr.open(tmp_path / "a.list")[1]["x"].tolist() == list(range(10, 30))
+    assert hr.open(tmp_path / "a.list")[1]["x"].tolist() == list(range(10, 30)) and len(calls) == 1
+    (tmp_path / "a.data").write_bytes(bytes(range(50)))
+    assert hr.open(tmp_path / "a.list")[0]["x"].tolist() == list(range(10)) and len(calls) == 2
+    with pytest.raises(hr.UsageError, match="version is a text"):
+        hr.register_format("parts", parts, extensions=".list", version=2)  # type: ignore[arg-type]

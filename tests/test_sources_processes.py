@@ -89,3 +89,57 @@ def test_processes_end_with_their_loader() -> None:
 def test_arrays_in_place_of_samples() -> None:
     with pytest.raises(hr.UsageError, match="processes"):
         hr.from_python(np.arange(3), processes=2)
+
+
+class Varying(torch.utils.data.Dataset[Any]):
+    """Samples of very different sizes, so that some calls have more than they were given room for."""
+
+    def __len__(self) -> int:
+        return 120
+
+    def __getitem__(self, i: int) -> Any:
+        return {"x": np.arange((i * 997) % 5000, dtype=np.float32), "i": i, "text": "x" * (i * i % 3000)}
+
+
+def test_samples_of_all_sizes_come_over() -> None:
+    fields = {"x": hr.array("x").list(), "i": hr.scalar("i"), "text": hr.text("text")}
+    loader = hr.Loader(hr.from_torch(Varying(), processes=2, probe=120), 30, fields, seed=2)
+    for _ in range(2):
+        for batch in loader:
+            for i, x, text in zip(batch["i"].tolist(), batch["x"], batch["text"]):
+                assert x.shape == ((i * 997) % 5000,) and bool((x == torch.arange(len(x))).all()) and len(text) == i * i % 3000
+
+
+class Slow(Numbers):
+    def __getitem__(self, i: int) -> Any:
+        end = time.perf_counter() + 1e-3
+        while time.perf_counter() < end:
+            pass
+        return super().__getitem__(i)
+
+
+class Unpicklable(Slow):
+    def __reduce__(self) -> Any:
+        raise TypeError("it holds a connection")
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_auto_takes_processes_where_samples_are_worth_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, say_again: None, cpus: int
+) -> None:
+    monkeypatch.setattr("headrace._core.usable_cpus", lambda: cpus)
+
+    def makers(dataset: Any) -> set[int]:
+        return {int(p) for b in hr.Loader(hr.from_torch(dataset, processes="auto"), 20) for p in b["pid"]}
+
+    assert (os.getpid() in makers(Slow(60))) == (cpus == 1)
+    monkeypatch.setattr("headrace.sources.choosing.WORTH_US", 1e9)
+    assert makers(Numbers(60)) == {os.getpid()}  # a process saves nothing
+    monkeypatch.setattr("headrace.sources.choosing.WORTH_US", 4.0)
+    assert makers(Unpicklable(60)) == {os.getpid()}
+    if cpus == 2:
+        assert "one thread makes them, because" in caplog.text and "it holds a connection" in caplog.text
+    monkeypatch.setattr("headrace.sources.choosing.MOST_BYTES", 10)
+    assert makers(Slow(60)) == {os.getpid()}
+    with pytest.raises(hr.UsageError, match="processes is a whole number"):
+        hr.from_torch(Numbers(), processes="many")

@@ -95,6 +95,7 @@ class Made:
             "keys": self.keys,
             "classes": self.classes,
             "notices": self.notices,
+            "keep": None,
         }
 
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // make_source: a data set whose index Python made: which files there are, where values lie in
-// them, and values that the index holds itself.
+// them, and values that the index holds itself.  kept_source: one that was made and kept before.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "convert.h"
 #include "errors.h"
@@ -15,6 +17,7 @@
 #include "handles.h"
 #include "index/manifest.h"
 #include "index/part_builder.h"
+#include "open/made_indexes.h"
 #include "storage/open_store.h"
 
 namespace nb = nanobind;
@@ -95,6 +98,38 @@ struct Column {
   nb::list values;
 };
 
+// None: it is not kept.
+std::optional<MadePlaces> places_of(nb::handle d, const std::string& format) {
+  if (d.is_none()) return std::nullopt;
+  return MadePlaces{text_of(d["root"]), texts_of(d["files"]), format,
+                    nb::cast<std::string>(d["version"])};
+}
+
+SourceHandle handle_of_part(const PartPointer& part, const std::string& name,
+                            const std::string& root) {
+  const ManifestShard row = describe_part(*part, name);
+  const std::vector<uint32_t> blocks = block_samples(*part);
+  SourceHandle out;
+  IndexedParts parts{.shards = ShardTable(part->head().format, false),
+                     .schema = part->head().schema,
+                     .store = unwrap(open_store(root)).store,
+                     .parts = {part}};
+  check(parts.shards.add({.name = row.name,
+                          .place = root,
+                          .bytes = row.bytes,
+                          .samples = row.samples,
+                          .files = row.files,
+                          .has_files = row.has_files,
+                          .file_names = row.file_names,
+                          .block_samples = blocks,
+                          .block_bytes = row.block_bytes}));
+  out.format = part->head().format;
+  out.shards.push_back({root, row.bytes, row.samples});
+  out.whole = std::make_shared<const IndexedSource>(std::move(parts));
+  out.source = out.whole;
+  return out;
+}
+
 SourceHandle make(nb::dict d) {
   const auto samples = nb::cast<uint64_t>(d["samples"]);
   const std::vector<std::string> files = texts_of(d["files"]);
@@ -103,10 +138,13 @@ SourceHandle make(nb::dict d) {
   const bool whole = std::all_of(columns.begin(), columns.end(), [](const Column& c) {
     return c.field.storage == Storage::kInline || c.offset.empty();
   });
-  PartBuilder part(PartHead{.format = nb::cast<std::string>(d["format"]),
-                            .has_files = !files.empty(),
-                            .whole_files = whole && !files.empty(),
-                            .own_keys = true});
+  PartHead head{.format = nb::cast<std::string>(d["format"]),
+                .has_files = !files.empty(),
+                .whole_files = whole && !files.empty(),
+                .own_keys = true};
+  const std::optional<MadePlaces> places = places_of(d["keep"], head.format);
+  if (places) check(stamp_made_part(*places, files, head));
+  PartBuilder part(std::move(head));
   std::vector<uint32_t> numbers;
   for (const Column& column : columns) numbers.push_back(part.field(column.field));
   for (const std::string& file : files) part.add_file(file);
@@ -117,37 +155,28 @@ SourceHandle make(nb::dict d) {
     part.end_sample(text_of(keys[s]));
   }
   const PartPointer made = unwrap(part.finish());
-  const auto name = nb::cast<std::string>(d["name"]);
-  const std::string root = text_of(d["root"]);
-  const ManifestShard row = describe_part(*made, name);
-  const std::vector<uint32_t> blocks = block_samples(*made);
-  SourceHandle out;
-  IndexedParts parts{.shards = ShardTable(made->head().format, false),
-                     .schema = made->head().schema,
-                     .store = unwrap(open_store(root)).store,
-                     .parts = {made}};
-  check(parts.shards.add({.name = row.name,
-                          .place = root,
-                          .bytes = row.bytes,
-                          .samples = row.samples,
-                          .files = row.files,
-                          .has_files = row.has_files,
-                          .file_names = row.file_names,
-                          .block_samples = blocks,
-                          .block_bytes = row.block_bytes}));
-  out.format = made->head().format;
+  SourceHandle out = handle_of_part(made, nb::cast<std::string>(d["name"]), text_of(d["root"]));
   out.notices = texts_of(d["notices"]);
   out.classes = texts_of(d["classes"]);
-  out.shards.push_back({root, row.bytes, row.samples});
-  out.whole = std::make_shared<const IndexedSource>(std::move(parts));
-  out.source = out.whole;
+  if (places)
+    if (const std::string notice = keep_made_part(*places, *made); !notice.empty())
+      out.notices.push_back(notice);
   return out;
+}
+
+// None where there is none that is current.
+std::optional<SourceHandle> kept(nb::dict d, const std::string& format) {
+  const std::optional<MadePlaces> places = places_of(d, format);
+  Result<PartPointer> part = find_made_part(*places);
+  if (!part.ok()) return std::nullopt;
+  return handle_of_part(part.value(), "", places->root);
 }
 
 }  // namespace
 
 void bind_made(nb::module_& m) {
   m.def("make_source", &make, nb::arg("description"));
+  m.def("kept_source", &kept, nb::arg("places"), nb::arg("format"));
   m.def("is_picture", [](const std::string& extension) { return is_picture_extension(extension); });
   m.def("is_split", [](const std::string& name) { return is_split_name(name); });
   m.def("split_in", [](const std::string& name) { return split_in_name(name); });

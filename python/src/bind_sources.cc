@@ -7,6 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+
 #include "convert.h"
 #include "decoded_source.h"
 #include "errors.h"
@@ -14,7 +16,9 @@
 #include "held_object.h"
 #include "index/memory_source.h"
 #include "item_encoder.h"
+#include "item_processes.h"
 #include "item_source.h"
+#include "python_buffer.h"
 
 namespace nb = nanobind;
 
@@ -77,6 +81,35 @@ SourceHandle decoded(const SourceHandle& s, nb::list codecs) {
   return out;
 }
 
+struct WritableView {
+  Py_buffer view{};
+  explicit WritableView(nb::handle o) {
+    if (PyObject_GetBuffer(o.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
+  }
+  ~WritableView() { PyBuffer_Release(&view); }
+  WritableView(const WritableView&) = delete;
+  WritableView& operator=(const WritableView&) = delete;
+  MutableBytes bytes() const {
+    return {static_cast<std::byte*>(view.buf), static_cast<size_t>(view.len)};
+  }
+};
+
+// Samples as item_processes.cc draws them; the numbers are u64s, the place is what to write to.
+nb::tuple rows_of(const ItemEncoder& encoder, nb::handle object, nb::handle fetch_many,
+                  const nb::bytes& numbers, nb::handle place) {
+  std::vector<uint64_t> asked(numbers.size() / sizeof(uint64_t));
+  if (!asked.empty()) std::memcpy(asked.data(), numbers.c_str(), asked.size() * sizeof(uint64_t));
+  const WritableView room(place);
+  EncodedRows rows = encode_rows(encoder, object, fetch_many, asked, room.bytes());
+  std::string answer(reinterpret_cast<const char*>(&rows.in_place), sizeof rows.in_place);
+  answer.append(reinterpret_cast<const char*>(rows.ends.data()),
+                rows.ends.size() * sizeof(uint64_t));
+  nb::list failed;
+  for (auto& [number, error] : rows.failed) failed.append(nb::make_tuple(number, error));
+  return nb::make_tuple(nb::bytes(answer.data(), answer.size()), to_bytes(Bytes(rows.more)),
+                        failed);
+}
+
 void run_on(const ItemThread& thread, nb::callable function) {
   auto held = std::make_shared<HeldObject>(std::move(function));
   bool interrupted = false;
@@ -100,16 +133,20 @@ void run_on(const ItemThread& thread, nb::callable function) {
 
 void bind_sources(nb::module_& m) {
   nb::class_<ItemThread>(m, "ItemThread", "The thread that calls an object in Python.")
-      .def(nb::init<size_t>(), nb::arg("threads") = 1)
+      .def(nb::init<size_t>(), nb::arg("processes") = 0)
       .def("run", &run_on, nb::arg("function"),
            "Calls a function, which must not raise, on the thread; returns when it is done.");
   nb::class_<ItemEncoder>(m, "ItemEncoder")
       .def("__init__", [](ItemEncoder* self, nb::dict d) { new (self) ItemEncoder(d); })
-      .def("encode", [](const ItemEncoder& self, nb::handle item) {
-        Buffer out;
-        self.encode(item, out);
-        return to_bytes(out.bytes());
-      });
+      .def("encode",
+           [](const ItemEncoder& self, nb::handle item) {
+             Buffer out;
+             self.encode(item, out);
+             return to_bytes(out.bytes());
+           })
+      .def("encode_rows", &rows_of, nb::arg("object"), nb::arg("fetch_many").none(),
+           nb::arg("numbers"), nb::arg("place"),
+           "(answer, rows that the place has no room for, [(number in the call, exception)])");
   m.def("item_source", &source_of_items, nb::arg("description"), nb::arg("thread"));
   m.def("column_source", &column_source, nb::arg("description"));
   m.def("decoded_source", &decoded, nb::arg("source"), nb::arg("codecs"));

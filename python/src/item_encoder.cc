@@ -69,15 +69,15 @@ class ItemEncoder::Values {
     return false;
   }
 
-  void write(Buffer& into) const {
+  // Of the row that they make.
+  size_t bytes() const {
+    size_t out = 16 + 8 * (values_.size() + 1) + 8;
+    for (const Value& value : values_) out += value.bytes + (value.is_there ? 8 : 0);
+    return out;
+  }
+  void write(std::byte* at) const {
     uint64_t there = 0;
-    uint64_t bytes = 0;
-    for (const Value& value : values_) {
-      there += value.is_there ? 1 : 0;
-      bytes += value.bytes;
-    }
-    into.resize(16 + 8 * (values_.size() + 1) + 8 * (there + 1) + bytes);
-    std::byte* at = into.data();
+    for (const Value& value : values_) there += value.is_there ? 1 : 0;
     put(at, values_.size());
     put(at, there);
     uint64_t first = 0;
@@ -231,7 +231,7 @@ void ItemEncoder::add(size_t number, nb::handle value, Values& out) const {
   out.add(data, static_cast<size_t>(size), std::move(converted));
 }
 
-void ItemEncoder::encode(nb::handle item, Buffer& into) const {
+void ItemEncoder::collect(nb::handle item, Values& out) const {
   std::vector<nb::object> found;
   found.reserve(fields_.size());
   if (!find(item, found)) {
@@ -240,9 +240,23 @@ void ItemEncoder::encode(nb::handle item, Buffer& into) const {
     for (nb::handle value : nb::cast<nb::list>(flat)) found.push_back(nb::borrow(value));
     if (found.size() != fields_.size()) throw nb::value_error("another number of values");
   }
+  for (size_t f = 0; f < fields_.size(); ++f) add(f, found[f], out);
+}
+
+void ItemEncoder::encode(nb::handle item, Buffer& into) const {
   Values values(fields_.size());
-  for (size_t f = 0; f < fields_.size(); ++f) add(f, found[f], values);
-  values.write(into);
+  collect(item, values);
+  into.resize(values.bytes());
+  values.write(into.data());
+}
+
+size_t ItemEncoder::encode(nb::handle item, MutableBytes room, Buffer& otherwise) const {
+  Values values(fields_.size());
+  collect(item, values);
+  const size_t bytes = values.bytes();
+  if (bytes > room.size()) otherwise.resize(bytes);
+  values.write(bytes > room.size() ? otherwise.data() : room.data());
+  return bytes;
 }
 
 }  // namespace headrace::py

@@ -25,6 +25,8 @@ class ItemEncoder {
 
   // Throws what Python raised.
   void encode(nanobind::handle item, Buffer& into) const;
+  // Into `room` where it fits, else into `otherwise`.  How many bytes it takes.
+  size_t encode(nanobind::handle item, MutableBytes room, Buffer& otherwise) const;
 
  private:
   enum class Shape : uint8_t { kTuple, kDict, kSingle, kOther };
@@ -39,6 +41,7 @@ class ItemEncoder {
   };
   class Values;
 
+  void collect(nanobind::handle item, Values& out) const;
   bool find(nanobind::handle item, std::vector<nanobind::object>& out) const;
   void add(size_t field, nanobind::handle value, Values& out) const;
   bool add_array(const Field& field, nanobind::handle value, Values& out) const;

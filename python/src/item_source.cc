@@ -2,7 +2,6 @@
 #include "item_source.h"
 
 #include <fmt/format.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "convert.h"
 #include "held_object.h"
 #include "item_encoder.h"
+#include "item_processes.h"
 #include "trace/clock.h"
 
 namespace nb = nanobind;
@@ -24,10 +24,6 @@ constexpr uint64_t kMostBlocks = 1 << 16;  // of samples that lie nowhere
 constexpr size_t kTogether = 64;           // samples of one call of __getitems__
 constexpr uint64_t kCallNs = 2'000'000;    // about what a call of another process takes
 constexpr uint32_t kUnderWay = 1024;       // and so many are asked for at a time
-constexpr size_t kInOneCall = 256;         // and of another process
-
-using Ends = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Rows = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // The samples of an object: file i is named NAME[i] and is sample i.  Thread-safe.
 class ItemStore final : public Store {
@@ -39,20 +35,14 @@ class ItemStore final : public Store {
           encoder_(d["encoder"]),
           object_(nb::borrow(d["object"])),
           fetch_many_(nb::borrow(d["fetch_many"])),
-          fetch_rows_(nb::borrow(d["fetch_rows"])),
           explain_(nb::borrow(d["explain"])),
-          together_(!d["fetch_rows"].is_none()   ? kInOneCall
-                    : !d["fetch_many"].is_none() ? kTogether
-                                                 : 1) {}
+          together_(d["fetch_many"].is_none() ? 1 : kTogether) {}
 
     size_t most_together() const override { return together_; }
-    bool is_remote() const { return together_ == kInOneCall; }
 
     void serve(std::span<ReadRequest> items) const override {
       const Stopwatch watch;
-      if (!fetch_rows_.get().is_none())
-        serve_rows(items);
-      else if (items.size() == 1 || !serve_together(items))
+      if (items.size() == 1 || !serve_together(items))
         for (ReadRequest& item : items) item.status = serve_one(item);
       cost_->samples += items.size();
       cost_->busy_ns += watch.ns();
@@ -71,41 +61,6 @@ class ItemStore final : public Store {
         return true;
       } catch (nb::python_error&) {
         return false;
-      }
-    }
-
-    // By another process.  Where that fails for all of them, each is asked for by itself.
-    void serve_rows(std::span<ReadRequest> items) const {
-      const Status status = guarded(0, [&] { take_rows(items); });
-      if (status.ok()) return;
-      if (items.size() == 1) {
-        items[0].status = status;
-        return;
-      }
-      for (ReadRequest& item : items) item.status = guarded(0, [&] { take_rows({&item, 1}); });
-    }
-
-    // (where each row ends, u64; the rows; {number in the call: (whether it is bad, words)})
-    void take_rows(std::span<ReadRequest> items) const {
-      nb::list numbers;
-      for (const ReadRequest& item : items) numbers.append(number_in(item.path));
-      const nb::object got = fetch_rows_.get()(numbers);
-      const auto ends = nb::cast<Ends>(got[0]);
-      const auto rows = nb::cast<Rows>(got[1]);
-      const auto failed = nb::cast<nb::dict>(got[2]);
-      if (ends.size() != items.size()) throw nb::value_error("another number of samples came");
-      for (auto [key, value] : failed) {
-        const auto text = nb::cast<std::string>(value[1]);
-        items[nb::cast<size_t>(key)].status =
-            nb::cast<bool>(value[0]) ? corrupt(text) : invalid(text);
-      }
-      const nb::gil_scoped_release release;
-      uint64_t begin = 0;
-      for (size_t i = 0; i < items.size(); ++i) {
-        const uint64_t end = std::min<uint64_t>(ends.data()[i], rows.size());
-        items[i].into.resize(end - begin);
-        if (end > begin) std::memcpy(items[i].into.data(), rows.data() + begin, end - begin);
-        begin = end;
       }
     }
 
@@ -155,20 +110,19 @@ class ItemStore final : public Store {
 
     const std::shared_ptr<ItemCost> cost_;
     const ItemEncoder encoder_;
-    const HeldObject object_, fetch_many_, fetch_rows_, explain_;
+    const HeldObject object_, fetch_many_, explain_;
     const size_t together_;
   };
 
   ItemStore(std::shared_ptr<ItemThread> thread, nb::handle description,
             std::shared_ptr<ItemCost> cost)
-      : thread_(std::move(thread)),
-        server_(std::make_shared<Server>(description, std::move(cost))) {}
+      : thread_(std::move(thread)), server_(server_of(description, std::move(cost))) {}
 
   void read(std::span<ReadRequest> requests) const override { thread_->read(server_, requests); }
   void cancel(const ReadGroup& group) const override { thread_->cancel(group); }
   // Other processes answer later: many samples must be under way to keep all of them busy.
   StoreCost cost(const std::string&) const override {
-    if (!server_->is_remote()) return {.in_caller = false};
+    if (!server_->is_elsewhere()) return {.in_caller = false};
     return {.latency_ns = kCallNs, .parallel_reads = kUnderWay, .in_caller = false};
   }
   std::vector<Result<FileInfo>> stat_all(std::span<const std::string> paths) const override {
@@ -182,18 +136,14 @@ class ItemStore final : public Store {
     return unsupported("the samples of an object in Python are no files").in_file(folder);
   }
 
-  // The i of NAME[i].
-  static uint64_t number_in(std::string_view path) {
-    uint64_t number = 0;
-    const size_t open = path.rfind('[');
-    if (open != std::string_view::npos)
-      std::from_chars(path.data() + open + 1, path.data() + path.size(), number);
-    return number;
+ private:
+  static std::shared_ptr<const ItemServer> server_of(nb::handle d, std::shared_ptr<ItemCost> cost) {
+    if (d["processes"].is_none()) return std::make_shared<const Server>(d, std::move(cost));
+    return item_processes(d["processes"], nb::cast<uint64_t>(d["row_bytes"]), std::move(cost));
   }
 
- private:
   const std::shared_ptr<ItemThread> thread_;
-  const std::shared_ptr<const Server> server_;
+  const std::shared_ptr<const ItemServer> server_;
 };
 
 // Immutable, hence thread-safe.
@@ -247,6 +197,14 @@ class ItemSource final : public Source {
 };
 
 }  // namespace
+
+uint64_t number_in(std::string_view path) {
+  uint64_t number = 0;
+  const size_t open = path.rfind('[');
+  if (open != std::string_view::npos)
+    std::from_chars(path.data() + open + 1, path.data() + path.size(), number);
+  return number;
+}
 
 Schema schema_of(nb::handle fields) {
   Schema out;

@@ -16,6 +16,8 @@ namespace headrace::py {
 // Fields as headrace/sources describes them: name, kind, dtype, shape.
 Schema schema_of(nanobind::handle fields);
 Hash128 fingerprint_of(nanobind::handle words);
+// The i of NAME[i], which is what sample i is named.
+uint64_t number_in(std::string_view path);
 
 // As ObjectItems in headrace/sources/parts.py describes it.
 std::shared_ptr<const Source> item_source(nanobind::handle description,

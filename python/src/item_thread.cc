@@ -36,7 +36,8 @@ class ItemThread::Queue {
     uint64_t priority() const { return requests.empty() ? 0 : requests.front().priority; }
   };
 
-  explicit Queue(size_t threads) : threads_(threads) {}
+  explicit Queue(size_t processes)
+      : threads_(std::max<size_t>(1, processes)), is_elsewhere_(processes > 0) {}
 
   // False once it is closed.
   bool add(Entry&& entry, const std::shared_ptr<Queue>& self);
@@ -55,12 +56,15 @@ class ItemThread::Queue {
   bool wait();
   bool take(Entry& out);
   void put_back(Entry&& entry);
+  void call(Entry& entry) const;
   void serve(std::vector<Entry>& done);
+  void finish(std::vector<Entry>& done);
   void cancel_all();
 
   static thread_local const Queue* serving_;  // whose thread this is
 
   const size_t threads_;
+  const bool is_elsewhere_;
   Mutex mu_;
   CondVar wakes_;
   std::deque<Entry> queue_ HEADRACE_GUARDED_BY(mu_);
@@ -206,10 +210,22 @@ bool ItemThread::Queue::take(Entry& out) {
   if (queue_.empty() || closing_) return false;
   // Each thread its share of what waits.
   const size_t share = (queued_ + threads_ - 1) / threads_;
-  out = std::move(queue_.front());
+  Entry& first = queue_.front();
+  const size_t most =
+      first.server ? std::max<size_t>(1, std::min(first.server->most_together(), share)) : 0;
+  if (is_elsewhere_ && first.requests.size() > most && most > 0) {
+    // The rest is for the other threads.
+    const auto end = first.requests.begin() + static_cast<std::ptrdiff_t>(most);
+    out.server = first.server;
+    out.requests.assign(std::make_move_iterator(first.requests.begin()),
+                        std::make_move_iterator(end));
+    first.requests.erase(first.requests.begin(), end);
+    queued_ -= most;
+    return true;
+  }
+  out = std::move(first);
   queue_.pop_front();
   queued_ -= out.requests.size();
-  const size_t most = out.server ? std::min(out.server->most_together(), share) : 0;
   while (!queue_.empty() && queue_.front().server == out.server &&
          out.requests.size() + queue_.front().requests.size() <= most) {
     std::vector<ReadRequest>& more = queue_.front().requests;
@@ -226,14 +242,25 @@ void ItemThread::Queue::put_back(Entry&& entry) {
   queue_.push_front(std::move(entry));
 }
 
+// A function in Python, and what it holds let go of.
+void ItemThread::Queue::call(Entry& entry) const {
+  if (is_elsewhere_) {
+    const nb::gil_scoped_acquire gil;
+    entry.work();
+    entry.work = nullptr;
+    return;
+  }
+  entry.work();
+  entry.work = nullptr;
+}
+
 // Serves for a turn; what is done of it goes to `done`.
 void ItemThread::Queue::serve(std::vector<Entry>& done) {
   const Stopwatch turn;
   Entry entry;
   while (turn.ns() < kTurnNs && take(entry)) {
     if (entry.work) {
-      entry.work();
-      entry.work = nullptr;  // what it holds is Python's
+      call(entry);
       continue;
     }
     const size_t most = entry.server->most_together();
@@ -252,21 +279,31 @@ void ItemThread::Queue::serve(std::vector<Entry>& done) {
   }
 }
 
+// What was served of each completes; the rest waits on.
+void ItemThread::Queue::finish(std::vector<Entry>& done) {
+  for (Entry& entry : done) {
+    complete_served(entry);
+    if (!entry.requests.empty()) put_back(std::move(entry));
+  }
+  done.clear();
+}
+
 void ItemThread::Queue::main() {
   name_this_thread("hr-python");
   serving_ = this;
-  {
+  std::vector<Entry> done;
+  if (is_elsewhere_) {
+    while (wait()) {
+      serve(done);
+      finish(done);
+    }
+  } else {
     // For as long as the thread lives: what Python keeps for a thread stays.
     const nb::gil_scoped_acquire gil;
-    std::vector<Entry> done;
     while (true) {
       {
         const nb::gil_scoped_release release;
-        for (Entry& entry : done) {
-          complete_served(entry);
-          if (!entry.requests.empty()) put_back(std::move(entry));
-        }
-        done.clear();
+        finish(done);
         if (!wait()) break;
       }
       serve(done);
@@ -275,9 +312,9 @@ void ItemThread::Queue::main() {
   cancel_all();
 }
 
-ItemThread::ItemThread(size_t threads)
-    : queue_([threads] {
-        return std::make_unique<std::shared_ptr<Queue>>(std::make_shared<Queue>(threads));
+ItemThread::ItemThread(size_t processes)
+    : queue_([processes] {
+        return std::make_unique<std::shared_ptr<Queue>>(std::make_shared<Queue>(processes));
       }) {}
 
 ItemThread::~ItemThread() {
@@ -297,7 +334,9 @@ void ItemThread::read(const std::shared_ptr<const ItemServer>& server,
   }
   if (entry.requests.empty()) return;
   if (queue->is_this_thread()) {  // a sample that is made of other samples
-    {
+    if (server->is_elsewhere()) {
+      server->serve(entry.requests);
+    } else {
       const nb::gil_scoped_acquire gil;
       server->serve(entry.requests);
     }

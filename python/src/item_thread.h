@@ -9,7 +9,8 @@
 // The GIL is taken once for many samples: for kTurn at a time, then whoever waits for it has a
 // turn. Requests complete without the GIL, so nobody waits for it under a lock of the engine's.
 //
-// Where other processes make the samples, as many threads as those wait for them.
+// Where other processes make the samples, as many threads as those wait for them, without the GIL:
+// each takes as many samples as the server wants in one call.
 //
 // The thread starts with the first request and ends when its last user does; end_item_threads()
 // joins all of them before the interpreter goes.  A forked child starts its own.
@@ -24,12 +25,14 @@
 
 namespace headrace::py {
 
-// Reads samples.  Called with the GIL, by the thread of an ItemThread.
+// Reads samples.  Called by the thread of an ItemThread: with the GIL, unless is_elsewhere().
 class ItemServer {
  public:
   virtual ~ItemServer() = default;
   // How many it is glad to get at a time.
   virtual size_t most_together() const = 0;
+  // Other processes make them: the calling thread only waits.
+  virtual bool is_elsewhere() const { return false; }
   // Fills into and status of each.  Does not throw.
   virtual void serve(std::span<ReadRequest> requests) const = 0;
 };
@@ -37,7 +40,8 @@ class ItemServer {
 // Thread-safe.
 class ItemThread {
  public:
-  explicit ItemThread(size_t threads = 1);
+  // `processes` > 0: all its servers are elsewhere, and so many threads call them.
+  explicit ItemThread(size_t processes = 0);
   ~ItemThread();
   ItemThread(const ItemThread&) = delete;
   ItemThread& operator=(const ItemThread&) = delete;

@@ -30,6 +30,7 @@ PyAPI_FUNC(void) PyBuffer_Release(Py_buffer* view);
 }
 
 inline constexpr int PyBUF_SIMPLE = 0;
+inline constexpr int PyBUF_WRITABLE = 1;
 #define Py_bf_getbuffer 1
 
 #endif

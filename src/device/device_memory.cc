@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device_memory.h"
 
-#include <atomic>
 #include <new>
 
 namespace headrace {
@@ -68,18 +67,51 @@ Status CudaEvent::hold_up(CudaStream stream) const {
   return driver_.check(driver_.stream_wait_event(stream, event_, 0), "cuStreamWaitEvent");
 }
 
+Result<StreamPointer> DeviceStream::make(const CudaDriver& driver, CudaContext context) {
+  constexpr unsigned kApart = 1;  // CU_STREAM_NON_BLOCKING: does not wait for the default stream
+  const CudaCurrent current(driver, context);
+  CudaStream stream = nullptr;
+  HEADRACE_TRY(driver.check(driver.stream_create(&stream, kApart), "cuStreamCreate"));
+  return StreamPointer(new DeviceStream(driver, context, stream, true));
+}
+
+DeviceStream::~DeviceStream() {
+  if (!own_) return;
+  const CudaCurrent current(driver_, context_);
+  driver_.stream_destroy(stream_);
+}
+
 class DeviceMemory::Return {
  public:
-  Return(std::shared_ptr<DeviceMemory> memory, CudaStream stream)
-      : memory_(std::move(memory)), stream_(std::make_shared<std::atomic<CudaStream>>(stream)) {}
+  Return(std::shared_ptr<DeviceMemory> memory, StreamPointer stream)
+      : memory_(std::move(memory)), used_(std::make_shared<Used>(std::move(stream))) {}
   void operator()(Buffer* buffer) const {
-    memory_->give_back(std::unique_ptr<Buffer>(buffer), stream_->load());
+    memory_->give_back(std::unique_ptr<Buffer>(buffer), *used_->stream());
   }
-  void consumed_in(CudaStream stream) const { stream_->store(stream); }
+  void consumed_in(CudaStream stream) const {
+    used_->set(DeviceStream::borrowed(memory_->driver_, stream));
+  }
 
  private:
+  // In which stream the buffer is used last.  Thread-safe.
+  class Used {
+   public:
+    explicit Used(StreamPointer stream) : stream_(std::move(stream)) {}
+    StreamPointer stream() const {
+      MutexLock lock(mu_);
+      return stream_;
+    }
+    void set(StreamPointer stream) {
+      MutexLock lock(mu_);
+      stream_.swap(stream);  // the one before goes without the lock
+    }
+
+   private:
+    mutable Mutex mu_;
+    StreamPointer stream_ HEADRACE_GUARDED_BY(mu_);
+  };
   std::shared_ptr<DeviceMemory> memory_;
-  std::shared_ptr<std::atomic<CudaStream>> stream_;
+  std::shared_ptr<Used> used_;
 };
 
 DeviceMemory::DeviceMemory(const CudaDriver& driver, CudaContext context, uint64_t keep_bytes)
@@ -114,30 +146,43 @@ void DeviceMemory::free_idle(uint64_t keep) {
   }
 }
 
-Result<SharedBuffer> DeviceMemory::take(size_t bytes, CudaStream stream) {
+Result<DeviceMemory::Free> DeviceMemory::choose(size_t bytes) {
   Free got;
   MutexLock lock(mu_);
-  if (find(bytes, got)) {
-    if (got.after) HEADRACE_TRY(got.after->hold_up(stream));
-  } else {
-    got.buffer = std::make_unique<Buffer>(arena_);
+  if (find(bytes, got)) return got;
+  got.buffer = std::make_unique<Buffer>(arena_);
+  try {
+    got.buffer->resize(bytes);
+  } catch (const std::bad_alloc&) {
+    free_idle(0);
     try {
       got.buffer->resize(bytes);
     } catch (const std::bad_alloc&) {
-      free_idle(0);
-      try {
-        got.buffer->resize(bytes);
-      } catch (const std::bad_alloc&) {
-        return exhausted("no memory on the GPU for " + std::to_string(bytes >> 20) +
-                         " MiB of a batch; make the batch or the model smaller");
-      }
+      return exhausted("no memory on the GPU for " + std::to_string(bytes >> 20) +
+                       " MiB of a batch; make the batch or the model smaller");
     }
   }
+  return got;
+}
+
+SharedBuffer DeviceMemory::lend(Free got, size_t bytes, const StreamPointer& stream) {
+  MutexLock lock(mu_);
   got.buffer->resize(bytes);
   used_ += got.buffer->held_bytes();
   most_used_ = std::max(most_used_, used_);
-  Buffer* buffer = got.buffer.release();
-  return SharedBuffer(buffer, Return(shared_from_this(), stream));
+  return SharedBuffer(got.buffer.release(), Return(shared_from_this(), stream));
+}
+
+Result<SharedBuffer> DeviceMemory::take(size_t bytes, const StreamPointer& stream) {
+  HEADRACE_ASSIGN(Free got, choose(bytes));
+  if (got.after) HEADRACE_TRY(got.after->hold_up(stream->handle()));
+  return lend(std::move(got), bytes, stream);
+}
+
+Result<SharedBuffer> DeviceMemory::take_idle(size_t bytes, const StreamPointer& stream) {
+  HEADRACE_ASSIGN(Free got, choose(bytes));
+  if (got.after) HEADRACE_TRY(got.after->wait());
+  return lend(std::move(got), bytes, stream);
 }
 
 void DeviceMemory::consumed_in(const SharedBuffer& buffer, CudaStream stream) {
@@ -145,9 +190,9 @@ void DeviceMemory::consumed_in(const SharedBuffer& buffer, CudaStream stream) {
     back->consumed_in(stream);
 }
 
-void DeviceMemory::give_back(std::unique_ptr<Buffer> buffer, CudaStream stream) {
+void DeviceMemory::give_back(std::unique_ptr<Buffer> buffer, const DeviceStream& stream) {
   auto after = CudaEvent::make(driver_, context_);
-  const bool usable = after.ok() && after.value()->record(stream).ok();
+  const bool usable = after.ok() && after.value()->record(stream.handle()).ok();
   MutexLock lock(mu_);
   const uint64_t held = buffer->held_bytes();
   used_ -= held;

@@ -38,6 +38,32 @@ class CudaEvent final : public ReadyEvent {
   const CudaEventHandle event_;
 };
 
+// A stream, as long as someone may still use it: buffers outlive the stage whose stream wrote them,
+// and record an event in it when they come back.  Immutable, hence thread-safe.
+class DeviceStream {
+ public:
+  static Result<std::shared_ptr<const DeviceStream>> make(const CudaDriver& driver,
+                                                          CudaContext context);
+  // One of the consumer's, who keeps it.
+  static std::shared_ptr<const DeviceStream> borrowed(const CudaDriver& driver, CudaStream stream) {
+    return std::shared_ptr<const DeviceStream>(new DeviceStream(driver, nullptr, stream, false));
+  }
+  ~DeviceStream();
+  DeviceStream(const DeviceStream&) = delete;
+  DeviceStream& operator=(const DeviceStream&) = delete;
+
+  CudaStream handle() const { return stream_; }
+
+ private:
+  DeviceStream(const CudaDriver& driver, CudaContext context, CudaStream stream, bool own)
+      : driver_(driver), context_(context), stream_(stream), own_(own) {}
+  const CudaDriver& driver_;
+  const CudaContext context_;
+  const CudaStream stream_;
+  const bool own_;
+};
+using StreamPointer = std::shared_ptr<const DeviceStream>;
+
 // Thread-safe.  Buffers may outlive it.
 class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
  public:
@@ -46,7 +72,10 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
                                             uint64_t keep_bytes);
 
   // data() is an address of the device.  What the stream does from now on may write it.
-  Result<SharedBuffer> take(size_t bytes, CudaStream stream);
+  Result<SharedBuffer> take(size_t bytes, const StreamPointer& stream);
+  // The same, for writers that do not keep to the order of the stream: when it returns, the device
+  // has done all that read or wrote the buffer before.
+  Result<SharedBuffer> take_idle(size_t bytes, const StreamPointer& stream);
   // Whoever consumes the buffer does so in this stream.
   static void consumed_in(const SharedBuffer& buffer, CudaStream stream);
   uint64_t used_bytes() const;
@@ -59,7 +88,9 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   };
   class Return;  // what a buffer does when its last owner lets go
   DeviceMemory(const CudaDriver& driver, CudaContext context, uint64_t keep_bytes);
-  void give_back(std::unique_ptr<Buffer> buffer, CudaStream stream);
+  void give_back(std::unique_ptr<Buffer> buffer, const DeviceStream& stream);
+  Result<Free> choose(size_t bytes) HEADRACE_EXCLUDES(mu_);
+  SharedBuffer lend(Free got, size_t bytes, const StreamPointer& stream) HEADRACE_EXCLUDES(mu_);
   void free_idle(uint64_t keep) HEADRACE_REQUIRES(mu_);
   bool find(size_t bytes, Free& out) HEADRACE_REQUIRES(mu_);
 

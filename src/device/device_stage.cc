@@ -13,24 +13,19 @@
 namespace headrace {
 namespace {
 
-constexpr unsigned kApart = 1;  // CU_STREAM_NON_BLOCKING: does not wait for the default stream
-
 // A thread of the stage: it hands batches to the device, in a stream of its own.
 class Worker {
  public:
   static Result<std::unique_ptr<Worker>> make(std::shared_ptr<Gpu> gpu,
                                               const DeviceStageOptions& options) {
-    const CudaCurrent current(gpu->driver(), gpu->context());
-    CudaStream stream = nullptr;
-    HEADRACE_TRY(
-        gpu->driver().check(gpu->driver().stream_create(&stream, kApart), "cuStreamCreate"));
-    return std::unique_ptr<Worker>(new Worker(std::move(gpu), stream, options));
+    HEADRACE_ASSIGN(StreamPointer stream, DeviceStream::make(gpu->driver(), gpu->context()));
+    return std::unique_ptr<Worker>(new Worker(std::move(gpu), std::move(stream), options));
   }
+  // What the device has yet to read or write goes after that.
   ~Worker() {
     const CudaCurrent current(gpu_->driver(), gpu_->context());
-    gpu_->driver().stream_synchronize(stream_);
+    gpu_->driver().stream_synchronize(stream_->handle());
     pictures_.reset();
-    gpu_->driver().stream_destroy(stream_);
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -44,7 +39,7 @@ class Worker {
     for (size_t c = 0; c < batch.columns.size() && status.ok(); ++c)
       status = run_column(c, batch.columns[c], in_flight);
     // Also where something failed: what was handed over reads the buffers.
-    const Status recorded = ready->record(stream_);
+    const Status recorded = ready->record(stream_->handle());
     under_way_.emplace_back(ready, std::move(in_flight));
     HEADRACE_TRY(status);
     HEADRACE_TRY(recorded);
@@ -63,11 +58,11 @@ class Worker {
   }
 
  private:
-  Worker(std::shared_ptr<Gpu> gpu, CudaStream stream, const DeviceStageOptions& options)
+  Worker(std::shared_ptr<Gpu> gpu, StreamPointer stream, const DeviceStageOptions& options)
       : gpu_(std::move(gpu)),
-        stream_(stream),
+        stream_(std::move(stream)),
         options_(options),
-        pictures_(std::make_unique<PictureWork>(gpu_, stream, options.scratch_bytes)) {}
+        pictures_(std::make_unique<PictureWork>(gpu_, stream_, options.scratch_bytes)) {}
 
   Status run_column(size_t c, Column& column, InFlight& in_flight) {
     if (options_.columns[c]) {
@@ -78,7 +73,8 @@ class Worker {
       HEADRACE_ASSIGN(SharedBuffer to, gpu_->memory().take(column.values->size(), stream_));
       HEADRACE_TRY(gpu_->driver().check(
           gpu_->driver().copy_to_device(reinterpret_cast<CudaAddress>(to->data()),
-                                        column.values->data(), column.values->size(), stream_),
+                                        column.values->data(), column.values->size(),
+                                        stream_->handle()),
           "cuMemcpyHtoDAsync"));
       in_flight.buffers.push_back(std::move(column.values));
       column.values = std::move(to);
@@ -88,7 +84,7 @@ class Worker {
   }
 
   const std::shared_ptr<Gpu> gpu_;
-  const CudaStream stream_;
+  const StreamPointer stream_;
   const DeviceStageOptions& options_;
   std::unique_ptr<PictureWork> pictures_;
   std::deque<std::pair<std::shared_ptr<CudaEvent>, InFlight>> under_way_;

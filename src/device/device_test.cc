@@ -3,7 +3,9 @@
 // The whole way to the device, over libraries that stand in for the GPU's (tests/standin).
 #include "base/have.h"
 #if HEADRACE_HAVE_JPEG && defined(HEADRACE_STANDINS)
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +28,7 @@ class Environment final : public ::testing::Environment {
   void SetUp() override {
     setenv("HEADRACE_CUDA_PATH", HEADRACE_STANDINS, 1);
     setenv("HEADRACE_STANDIN_DELAY_US", "300", 1);
+    setenv("HEADRACE_STANDIN_TEMPER", "threads", 0);
     setenv("XDG_CACHE_HOME", (::testing::TempDir() + "headrace-device-test").c_str(), 1);
   }
 };
@@ -87,10 +90,20 @@ Blob to_host(const Column& column) {
     EXPECT_TRUE(column.ready->wait().ok());
   }
   const CudaDriver& d = gpu()->driver();
+  const CudaCurrent current(d, gpu()->context());
   EXPECT_EQ(d.copy_to_host(out.data(), reinterpret_cast<CudaAddress>(column.values->data()),
                            out.size(), nullptr),
             0);
+  EXPECT_EQ(d.stream_synchronize(nullptr), 0);
   return out;
+}
+
+// What the stand-in of the driver tells of itself.
+template <typename F>
+F standin(const char* name) {
+  void* library = dlopen(HEADRACE_STANDINS "/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(library, nullptr);
+  return reinterpret_cast<F>(dlsym(library, name));
 }
 
 // A batch through a stage; the status it ends with.
@@ -258,6 +271,7 @@ TEST(Device, a_damaged_picture_ends_the_batch_with_its_error) {
 // Every byte of many batches, with a consumer that holds on to some for a while.
 TEST(Device, buffers_come_back_only_when_nobody_reads_them) {
   const CudaDriver& d = gpu()->driver();
+  const CudaCurrent current(d, gpu()->context());
   DeviceStageOptions asked;
   asked.workers = 3;
   asked.columns = {std::nullopt};
@@ -291,6 +305,180 @@ TEST(Device, buffers_come_back_only_when_nobody_reads_them) {
     ASSERT_EQ(seen[n], Blob(kElements, static_cast<std::byte>(n % 251))) << "batch " << n;
   held.clear();
   d.stream_destroy(consumer);
+}
+
+// Batches of both kinds, handed over without waiting for any: their host memory comes from a pool,
+// and goes back to it while the device has yet to read it, unless someone keeps it.
+TEST(Device, many_batches_are_under_way_at_a_time) {
+  const std::vector<Step> steps{step("resize", {{"size", std::vector<double>{24, 24}}}),
+                                step("color_jitter", {{"brightness", std::vector<double>{0.4}}})};
+  const auto pixels = make(steps, late_work());
+  const auto bytes = make({steps[0]}, late_work());
+  ASSERT_TRUE(pixels->deferred()->has_pixels);
+  ASSERT_FALSE(bytes->deferred()->has_pixels);
+  DeviceStageOptions asked;
+  asked.workers = 1;
+  asked.columns = {*pixels->deferred(), *bytes->deferred(), std::nullopt};
+  const auto pool = BufferPool::make(16 << 20, gpu()->pinned());
+  const std::vector<Blob> all = pictures();
+  const auto cpu = make(steps, nullptr);
+  const auto plain = make({steps[0]}, nullptr);
+  constexpr size_t kBatches = 60, kEach = 4, kAhead = 6;
+  const auto pooled = [&](const SharedBuffer& from) {
+    SharedBuffer out = pool->take(from->size());
+    std::memcpy(out->data(), from->data(), from->size());
+    return out;
+  };
+  const auto batch_of = [&](size_t n) {
+    auto batch = std::make_unique<Batch>();
+    batch->columns.resize(3);
+    const size_t each = pixels->output().bytes();
+    batch->columns[0].values = pool->take(kEach * each);
+    batch->columns[0].shape = pixels->output().shape;
+    batch->columns[0].shape.insert(batch->columns[0].shape.begin(), kEach);
+    batch->columns[1].packing = Packing::kList;
+    for (size_t i = 0; i < kEach; ++i) {
+      const Blob& picture = all[(n * kEach + i) % all.size()];
+      const SharedBuffer made = decode(*pixels, picture, n * kEach + i);
+      std::memcpy(batch->columns[0].values->data() + i * each, made->data(), each);
+      batch->columns[1].items.push_back(pooled(decode(*bytes, picture, n * kEach + i)));
+    }
+    batch->columns[2].values = pool->take(1000);
+    batch->columns[2].shape = {1000};
+    std::memset(batch->columns[2].values->data(), static_cast<int>(n), 1000);
+    return batch;
+  };
+  std::vector<std::unique_ptr<Batch>> back(kBatches);
+  std::promise<void> ended;
+  const auto none = BufferPool::make(0);
+  const auto stage = make_device_stage(gpu(), asked).value();
+  size_t done = 0;
+  // Each that is handed over makes the next: some are always waiting, so that the stage does not.
+  std::function<void(size_t)> start = [&](size_t n) {
+    stage->start(batch_of(n), Key(0), *none, [&, n](Status status, std::unique_ptr<Batch> batch) {
+      EXPECT_TRUE(status.ok()) << status.text();
+      back[n] = std::move(batch);
+      if (n + kAhead < kBatches) start(n + kAhead);
+      if (++done == kBatches) ended.set_value();
+    });
+  };
+  for (size_t n = 0; n < kAhead; ++n) start(n);
+  ended.get_future().get();
+  for (size_t n = 0; n < kBatches; ++n) {
+    Blob wanted[2];
+    for (size_t i = 0; i < kEach; ++i) {
+      const Blob& picture = all[(n * kEach + i) % all.size()];
+      for (const auto& [which, decoder] : {std::pair(0, cpu.get()), std::pair(1, plain.get())}) {
+        const SharedBuffer here = decode(*decoder, picture, n * kEach + i);
+        wanted[which].insert(wanted[which].end(), here->data(), here->data() + here->size());
+      }
+    }
+    EXPECT_EQ(to_host(back[n]->columns[0]), wanted[0]) << "batch " << n;
+    EXPECT_EQ(to_host(back[n]->columns[1]), wanted[1]) << "batch " << n;
+    EXPECT_EQ(to_host(back[n]->columns[2]), Blob(1000, static_cast<std::byte>(n)));
+  }
+}
+
+// A batch may outlive the Loader that made it, and the stream that wrote it.
+TEST(Device, a_batch_may_outlive_its_stage) {
+  DeviceStageOptions asked;
+  asked.columns = {std::nullopt};
+  const auto pool = BufferPool::make(1 << 20, gpu()->pinned());
+  std::vector<Batch> held;
+  {
+    const auto stage = make_device_stage(gpu(), asked).value();
+    for (int n = 0; n < 8; ++n) {
+      Batch batch;
+      Column& column = batch.columns.emplace_back();
+      column.values = pool->take(3000);
+      column.shape = {3000};
+      std::memset(column.values->data(), n, 3000);
+      ASSERT_TRUE(through(*stage, batch).ok());
+      held.push_back(std::move(batch));
+    }
+  }
+  for (int n = 0; n < 8; ++n)
+    EXPECT_EQ(to_host(held[static_cast<size_t>(n)].columns[0]),
+              Blob(3000, static_cast<std::byte>(n)));
+  held.clear();  // none was said to be consumed anywhere: they go back by their own stream
+  standin<void (*)()>("standin_check")();
+}
+
+// Pictures that the engines refuse among others that they have begun with.
+TEST(Device, pictures_that_the_engines_refuse_are_made_by_the_cpu) {
+  const std::vector<Step> steps{step("random_resized_crop", {{"size", std::vector<double>{24}}})};
+  const auto cpu = make(steps, nullptr);
+  const auto decoder = make(steps, late_work());
+  DeviceStageOptions asked;
+  asked.columns = {*decoder->deferred()};
+  const auto stage = make_device_stage(gpu(), asked).value();
+  setenv("HEADRACE_STANDIN_REFUSES", "3", 1);  // every third call
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    Batch batch;
+    Column& column = batch.columns.emplace_back();
+    column.packing = Packing::kList;
+    Blob wanted;
+    const std::vector<Blob> all = pictures();
+    for (size_t i = 0; i < all.size(); ++i) {
+      column.items.push_back(decode(*decoder, all[i], epoch * 1000 + i));
+      const SharedBuffer here = decode(*cpu, all[i], epoch * 1000 + i);
+      wanted.insert(wanted.end(), here->data(), here->data() + here->size());
+    }
+    const Status status = through(*stage, batch);
+    ASSERT_TRUE(status.ok()) << status.text();
+    EXPECT_EQ(to_host(batch.columns[0]), wanted) << "epoch " << epoch;
+  }
+  unsetenv("HEADRACE_STANDIN_REFUSES");
+}
+
+// Many batches of pictures under way at a time, and engines that do not wait for the stream's work.
+TEST(Device, engines_that_run_ahead_of_the_stream_change_no_pixel) {
+  setenv("HEADRACE_STANDIN_EAGER", "1", 1);
+  const std::vector<Step> steps{step("random_resized_crop", {{"size", std::vector<double>{24}}})};
+  const auto cpu = make(steps, nullptr);
+  const auto device = make(steps, late_work());
+  DeviceStageOptions asked;
+  asked.columns = {*device->deferred()};
+  const auto stage = make_device_stage(gpu(), asked).value();
+  const auto pool = BufferPool::make(1 << 20, gpu()->pinned());
+  const std::vector<Blob> all = pictures();
+  struct Going {
+    Blob wanted;
+    std::promise<Status> ended;
+    std::unique_ptr<Batch> batch;
+  };
+  std::vector<Going> going(40);
+  for (size_t n = 0; n < going.size(); ++n) {
+    auto batch = std::make_unique<Batch>();
+    Column& column = batch->columns.emplace_back();
+    column.packing = Packing::kList;
+    for (size_t i = n % 5; i < all.size() - n % 3; ++i) {  // the jobs lie elsewhere each time
+      const SharedBuffer here = decode(*cpu, all[i], n * 1000 + i);
+      going[n].wanted.insert(going[n].wanted.end(), here->data(), here->data() + here->size());
+      column.items.push_back(decode(*device, all[i], n * 1000 + i));
+    }
+    stage->start(std::move(batch), Key(0), *pool,
+                 [&g = going[n]](Status status, std::unique_ptr<Batch> back) {
+                   g.batch = std::move(back);
+                   g.ended.set_value(std::move(status));
+                 });
+  }
+  for (Going& g : going) {
+    const Status status = g.ended.get_future().get();
+    ASSERT_TRUE(status.ok()) << status.text();
+    EXPECT_EQ(to_host(g.batch->columns[0]), g.wanted);
+  }
+  unsetenv("HEADRACE_STANDIN_EAGER");
+}
+
+// All of the above with a device that does nothing before it is waited for: whatever is given back
+// or written too early is then always seen.
+TEST(DeviceThatWaits, does_the_same) {
+  std::vector<char> self(4096, '\0');
+  ASSERT_GT(readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
+  const std::string command = std::string("HEADRACE_STANDIN_TEMPER=lazy '") + self.data() +
+                              "' --gtest_filter='Device.*' --gtest_brief=1 > /dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }
 
 TEST(Device, kernels_are_compiled_once) {

@@ -27,6 +27,7 @@ Result<CudaDriver> load() {
   HEADRACE_TRY(library.find("cuDevicePrimaryCtxRetain", d.primary_context_retain));
   HEADRACE_TRY(library.find("cuCtxPushCurrent_v2", d.context_push));
   HEADRACE_TRY(library.find("cuCtxPopCurrent_v2", d.context_pop));
+  HEADRACE_TRY(library.find("cuCtxSynchronize", d.context_synchronize));
   HEADRACE_TRY(library.find("cuMemAlloc_v2", d.memory_allocate));
   HEADRACE_TRY(library.find("cuMemFree_v2", d.memory_free));
   HEADRACE_TRY(library.find("cuMemHostRegister_v2", d.host_register));

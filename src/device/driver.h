@@ -33,6 +33,7 @@ struct CudaDriver {
   int (*primary_context_retain)(CudaContext* context, int device);
   int (*context_push)(CudaContext context);
   int (*context_pop)(CudaContext* context);
+  int (*context_synchronize)();
   int (*memory_allocate)(CudaAddress* address, size_t bytes);
   int (*memory_free)(CudaAddress address);
   int (*host_register)(void* data, size_t bytes, unsigned flags);

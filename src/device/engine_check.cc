@@ -62,7 +62,21 @@ DeferredSpec test_spec() {
   return spec;
 }
 
-Status compare(const std::shared_ptr<Gpu>& gpu, CudaStream stream, JpegSampling sampling) {
+// Ends only when the stream has: what it was given is read and written until then.
+class Finished {
+ public:
+  Finished(const Gpu& gpu, const StreamPointer& stream) : gpu_(gpu), stream_(stream) {}
+  ~Finished() { gpu_.driver().stream_synchronize(stream_->handle()); }
+  Finished(const Finished&) = delete;
+  Finished& operator=(const Finished&) = delete;
+
+ private:
+  const Gpu& gpu_;
+  const StreamPointer& stream_;
+};
+
+Status compare(const std::shared_ptr<Gpu>& gpu, const StreamPointer& stream,
+               JpegSampling sampling) {
   HEADRACE_ASSIGN(const Buffer stored, test_picture(sampling));
   const DeferredPicture record = test_record(sampling);
   const DeferredSpec spec = test_spec();
@@ -73,15 +87,16 @@ Status compare(const std::shared_ptr<Gpu>& gpu, CudaStream stream, JpegSampling 
   std::memcpy(column.items[0]->data() + sizeof record, stored.data(), stored.size());
   PictureWork work(gpu, stream, uint64_t{16} << 20);
   InFlight in_flight;
-  HEADRACE_TRY(work.run(spec, column, in_flight));
   std::vector<std::byte> there(spec.result.bytes());
   std::vector<std::byte> here(spec.result.bytes());
+  const Finished finished(*gpu, stream);
+  HEADRACE_TRY(work.run(spec, column, in_flight));
   const CudaDriver& driver = gpu->driver();
   HEADRACE_TRY(driver.check(
       driver.copy_to_host(there.data(), reinterpret_cast<CudaAddress>(column.values->data()),
-                          there.size(), stream),
+                          there.size(), stream->handle()),
       "cuMemcpyDtoHAsync"));
-  HEADRACE_TRY(driver.check(driver.stream_synchronize(stream), "cuStreamSynchronize"));
+  HEADRACE_TRY(driver.check(driver.stream_synchronize(stream->handle()), "cuStreamSynchronize"));
   HEADRACE_TRY(render_deferred({record, stored.bytes()}, spec.mode, spec.limits, here));
   if (here != there) return unsupported("the chip's pixels are not the CPU's");
   return {};
@@ -99,18 +114,15 @@ Found find(const std::shared_ptr<Gpu>& gpu) {
   const auto kernels = gpu->kernels();
   if (!kernels.ok()) return {0, std::string(kernels.status().message())};
   const CudaCurrent current(gpu->driver(), gpu->context());
-  CudaStream stream = nullptr;
-  const Status made =
-      gpu->driver().check(gpu->driver().stream_create(&stream, 1), "cuStreamCreate");
-  if (!made.ok()) return {0, std::string(made.message())};
+  const auto stream = DeviceStream::make(gpu->driver(), gpu->context());
+  if (!stream.ok()) return {0, std::string(stream.status().message())};
   for (unsigned s = 0; s < kJpegSamplings; ++s) {
-    const Status status = compare(gpu, stream, static_cast<JpegSampling>(s));
+    const Status status = compare(gpu, stream.value(), static_cast<JpegSampling>(s));
     if (status.ok())
       found.samplings |= 1u << s;
     else
       found.why = std::string(status.message());
   }
-  gpu->driver().stream_destroy(stream);
   return found;
 }
 

@@ -46,10 +46,12 @@ Status PictureWork::upload(CudaAddress to, const void* from, uint64_t bytes) {
 
 Status PictureWork::run(const DeferredSpec& spec, Column& column, InFlight& in_flight) {
   const size_t n = spec.has_pixels ? static_cast<size_t>(column.shape[0]) : column.items.size();
-  HEADRACE_ASSIGN(SharedBuffer to, gpu_->memory().take(spec.result.bytes() * n, stream_));
+  HEADRACE_ASSIGN(SharedBuffer to, gpu_->memory().take(spec.result.bytes() * n, owned_stream_));
   const PictureOutput out = output_of(spec, to);
   if (spec.has_pixels) {
-    HEADRACE_TRY(copy_pixels(column, out, in_flight));
+    const Status status = copy_pixels(column, out, in_flight);
+    HEADRACE_TRY(end());
+    HEADRACE_TRY(status);
   } else {
     HEADRACE_TRY(plan(spec, column, in_flight));
     for (size_t begin = 0; begin < items_.size();) {
@@ -58,8 +60,10 @@ Status PictureWork::run(const DeferredSpec& spec, Column& column, InFlight& in_f
       while (end < items_.size() &&
              (end == begin || bytes + wanted(items_[end].memory) <= scratch_bytes_))
         bytes += wanted(items_[end++].memory);
-      HEADRACE_TRY(scratch_.begin(bytes + (end - begin) * sizeof(PictureJob) + 256));
-      HEADRACE_TRY(run_part(spec, begin, end, out, in_flight));
+      HEADRACE_TRY(this->begin(bytes, end - begin, true));
+      const Status status = run_part(spec, begin, end, out, in_flight);
+      HEADRACE_TRY(this->end());
+      HEADRACE_TRY(status);
       begin = end;
     }
   }
@@ -70,6 +74,21 @@ Status PictureWork::run(const DeferredSpec& spec, Column& column, InFlight& in_f
   column.shape.insert(column.shape.begin(), static_cast<int64_t>(n));
   column.values = std::move(to);
   return {};
+}
+
+// nvJPEG is told a stream, but the engines are no part of it: planes are handed to them only when
+// nothing that was handed over before still reads them.  Several workers keep the engines busy.
+Status PictureWork::begin(uint64_t bytes, size_t pictures, bool for_engines) {
+  if (for_engines && last_) HEADRACE_TRY(last_->wait());
+  HEADRACE_TRY(scratch_.begin(bytes));
+  return job_memory_.begin(pictures * sizeof(PictureJob));
+}
+
+Status PictureWork::end() {
+  if (!last_) {
+    HEADRACE_ASSIGN(last_, CudaEvent::make(gpu_->driver(), gpu_->context()));
+  }
+  return last_->record(stream_);
 }
 
 // One item a picture; those of one sampling are together, those that are rendered come last.
@@ -146,9 +165,10 @@ Result<PictureWork::PerSampling*> PictureWork::decoder_for(int sampling) {
 // Items of one sampling.
 Status PictureWork::decode(const DeferredSpec& spec, size_t begin, size_t end,
                            InFlight& in_flight) {
-  HEADRACE_ASSIGN(const PerSampling* chosen, decoder_for(items_[begin].job.kind));
+  HEADRACE_ASSIGN(PerSampling * chosen, decoder_for(items_[begin].job.kind));
   std::vector<Bytes> stored;
-  std::vector<JpegPlanes> planes;
+  std::vector<JpegPlanes>& planes = chosen->planes;
+  planes.clear();
   for (size_t i = begin; i < end; ++i) {
     const PictureJob& job = items_[i].job;
     stored.push_back(items_[i].value.stored);
@@ -162,7 +182,9 @@ Status PictureWork::decode(const DeferredSpec& spec, size_t begin, size_t end,
   const Status status = chosen->decoder->decode(stored, planes, stream_);
   HEADRACE_TRY(chosen->done->record(stream_));
   if (status.ok() || status.code() != Code::kCorrupt) return status;
-  // One of them is bad, and nobody says which: the CPU tells, and makes the others.
+  // One of them is bad, and nobody says which: the CPU tells, and makes the others.  The engines
+  // may be at those before it, in streams of nvJPEG's own.
+  HEADRACE_TRY(gpu_->driver().check(gpu_->driver().context_synchronize(), "cuCtxSynchronize"));
   for (size_t i = begin; i < end; ++i) HEADRACE_TRY(render(spec, items_[i], in_flight));
   return {};
 }
@@ -188,7 +210,7 @@ Status PictureWork::copy_pixels(const Column& column, const PictureOutput& out,
                                 InFlight& in_flight) {
   const auto n = static_cast<size_t>(column.shape[0]);
   const uint64_t each = column.values->size() / std::max<size_t>(1, n);
-  HEADRACE_TRY(scratch_.begin(column.values->size() + n * sizeof(PictureJob) + 1024));
+  HEADRACE_TRY(begin(column.values->size(), n, false));
   const CudaAddress at = scratch_.take(column.values->size());
   HEADRACE_TRY(upload(at, column.values->data(), column.values->size()));
   in_flight.buffers.push_back(column.values);
@@ -206,7 +228,7 @@ Status PictureWork::launch(const std::vector<PictureJob>& jobs, int channels,
   HEADRACE_ASSIGN(const Gpu::Kernels* kernels, gpu_->kernels());
   const CudaDriver& driver = gpu_->driver();
   const auto n = static_cast<unsigned>(jobs.size());
-  CudaAddress at = scratch_.take(n * sizeof(PictureJob));
+  CudaAddress at = job_memory_.take(n * sizeof(PictureJob));
   // It is read when its turn comes, which may be after this returns.
   SharedBuffer told_jobs = job_pool_->take(n * sizeof(PictureJob));
   std::memcpy(told_jobs->data(), jobs.data(), told_jobs->size());

@@ -39,15 +39,18 @@ struct InFlight {
   std::vector<WaitingPictures> waiting;
 };
 
-// One thread at a time; all it does is in the order of its stream.
+// One thread at a time; all it does is in the order of its stream, which has come to its end before
+// this is destroyed.
 class PictureWork {
  public:
-  PictureWork(std::shared_ptr<Gpu> gpu, CudaStream stream, uint64_t scratch_bytes)
+  PictureWork(std::shared_ptr<Gpu> gpu, const StreamPointer& stream, uint64_t scratch_bytes)
       : gpu_(std::move(gpu)),
-        stream_(stream),
+        owned_stream_(stream),
+        stream_(stream->handle()),
         scratch_bytes_(scratch_bytes),
         job_pool_(BufferPool::make(uint64_t{1} << 20, gpu_->pinned())),
-        scratch_(*gpu_, stream) {}
+        scratch_(*gpu_, stream),
+        job_memory_(*gpu_, stream) {}
 
   // Values are deferred pictures, or pixels (spec.has_pixels).  `column` becomes the result's, on
   // the device once the stream has got there.  The context is current.
@@ -64,8 +67,12 @@ class PictureWork {
   struct PerSampling {
     std::unique_ptr<JpegBatchDecoder> decoder;
     std::shared_ptr<CudaEvent> done;  // its last call
+    std::vector<JpegPlanes> planes;   // of that call: where they go
   };
   Status plan(const DeferredSpec& spec, const Column& column, InFlight& in_flight);
+  // Memory for the next pictures; where the engines write it, once those before are done with it.
+  Status begin(uint64_t bytes, size_t pictures, bool for_engines);
+  Status end();
   Status run_part(const DeferredSpec& spec, size_t begin, size_t end, const PictureOutput& out,
                   InFlight& in_flight);
   Status decode(const DeferredSpec& spec, size_t begin, size_t end, InFlight& in_flight);
@@ -77,10 +84,13 @@ class PictureWork {
   Status upload(CudaAddress to, const void* from, uint64_t bytes);
 
   const std::shared_ptr<Gpu> gpu_;
+  const StreamPointer owned_stream_;
   const CudaStream stream_;
   const uint64_t scratch_bytes_;
   const std::shared_ptr<BufferPool> job_pool_;
-  DeviceScratch scratch_;
+  DeviceScratch scratch_;            // planes and what the kernels make of them
+  DeviceScratch job_memory_;         // what the kernels are told
+  std::shared_ptr<CudaEvent> last_;  // after all that was handed over
   std::array<PerSampling, kJpegSamplings> decoders_;
   std::vector<Item> items_;
 };

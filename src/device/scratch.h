@@ -11,14 +11,15 @@ namespace headrace {
 // One thread at a time.
 class DeviceScratch {
  public:
-  DeviceScratch(const Gpu& gpu, CudaStream stream) : gpu_(gpu), stream_(stream) {}
+  DeviceScratch(const Gpu& gpu, StreamPointer stream) : gpu_(gpu), stream_(std::move(stream)) {}
 
-  // Memory of at least so many bytes, from its beginning.
+  // Memory of at least so many bytes, from its beginning; the stream may still use it for what was
+  // handed over before.
   Status begin(uint64_t bytes) {
     used_ = 0;
     if (buffer_ && buffer_->size() >= bytes) return {};
     buffer_.reset();
-    HEADRACE_ASSIGN(buffer_, gpu_.memory().take(bytes, stream_));
+    HEADRACE_ASSIGN(buffer_, gpu_.memory().take_idle(bytes, stream_));
     return {};
   }
   // The next bytes, at a multiple of 256.
@@ -30,7 +31,7 @@ class DeviceScratch {
 
  private:
   const Gpu& gpu_;
-  const CudaStream stream_;
+  const StreamPointer stream_;
   SharedBuffer buffer_;
   uint64_t used_ = 0;
 };

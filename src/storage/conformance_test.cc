@@ -383,7 +383,7 @@ TEST_P(StoreConformance, a_cancelled_group_completes_at_once_and_so_does_what_co
                    .done = got.next()};
   store().read({&late, 1});
   ASSERT_TRUE(got.wait());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
   for (size_t i = 0; i < kReads; ++i)
     EXPECT_TRUE(got[i].status.ok() || got[i].status.code() == Code::kCancelled);
   EXPECT_EQ(got[kReads].status.code(), Code::kCancelled);

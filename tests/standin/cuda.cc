@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stand-in for CUDA's driver, so that the way to the GPU is tested where there is none.  Streams
-// are threads: what is handed over happens later, in order, as on a device; host memory is read
-// when its turn comes, as drivers may do with memory of any kind.  The kernels are headrace's own,
-// compiled by the C++ compiler.
+// A stand-in for CUDA's driver, so that the way to the GPU is tested where there is none.  What is
+// handed over happens later (streams.h); host memory is read when its turn comes, as drivers may do
+// with memory of any kind, and must then hold what it held when it was named.  The kernels are
+// headrace's own, compiled by the C++ compiler.
 //
-// HEADRACE_STANDIN_VERSION, _DEVICES, _MEMORY, _DELAY_US: what it says it is; how long each thing
-// takes.
+// HEADRACE_STANDIN_VERSION, _DEVICES, _MEMORY, _DELAY_US, _TEMPER: what it says it is; how it
+// works. HEADRACE_STANDIN_LOST: after so many launches every call fails, as of a device that is
+// lost.
 #include <atomic>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <random>
 #include <string>
-#include <thread>
-#include <vector>
+
+#include "memory.h"
+#include "streams.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 #define __device__
@@ -52,101 +49,63 @@ static float __fmaf_rn(float a, float b, float c) {
 #include "device/pictures.cu"
 #pragma GCC diagnostic pop
 
+using standin::fault;
+using standin::Memory;
+using standin::setting;
+using standin::Streams;
+
 namespace {
-
-long setting(const char* name, long otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atol(text);
-}
-
-struct Stream {
-  std::mutex mu;
-  std::condition_variable wakes;
-  std::deque<std::function<void()>> queue;
-  bool busy = false, ends = false;
-  std::thread thread;
-
-  Stream() : thread([this] { serve(); }) {}
-  ~Stream() {
-    {
-      std::lock_guard lock(mu);
-      ends = true;
-      wakes.notify_all();
-    }
-    thread.join();
-  }
-  void add(std::function<void()> work) {
-    std::lock_guard lock(mu);
-    queue.push_back(std::move(work));
-    wakes.notify_all();
-  }
-  void drain() {
-    std::unique_lock lock(mu);
-    wakes.wait(lock, [this] { return queue.empty() && !busy; });
-  }
-  void serve() {
-    std::mt19937 random(7);
-    const long delay = setting("HEADRACE_STANDIN_DELAY_US", 0);
-    std::unique_lock lock(mu);
-    while (true) {
-      wakes.wait(lock, [this] { return ends || !queue.empty(); });
-      if (queue.empty()) return;
-      const auto work = std::move(queue.front());
-      queue.pop_front();
-      busy = true;
-      lock.unlock();
-      if (delay > 0)
-        std::this_thread::sleep_for(
-            std::chrono::microseconds(random() % static_cast<unsigned>(delay)));
-      work();
-      lock.lock();
-      busy = false;
-      wakes.notify_all();
-    }
-  }
-};
-
-struct Event {
-  std::mutex mu;
-  std::condition_variable wakes;
-  uint64_t recorded = 0, past = 0;
-  uint64_t record() {
-    std::lock_guard lock(mu);
-    return ++recorded;
-  }
-  void pass(uint64_t n) {
-    std::lock_guard lock(mu);
-    past = std::max(past, n);
-    wakes.notify_all();
-  }
-  void wait(uint64_t n) {
-    std::unique_lock lock(mu);
-    wakes.wait(lock, [&] { return past >= n; });
-  }
-};
-// Events may be destroyed while streams still hold them.
-using EventPointer = std::shared_ptr<Event>;
 
 std::mutex everything;
 std::map<char*, size_t> registered;
-std::map<uint64_t, size_t> device_blocks;
-size_t device_bytes = 0;
+std::atomic<long> launches{0};
+thread_local int contexts = 0;  // that are current in this thread
 
-Stream& stream_of(void* handle) {
-  static auto* default_stream = new Stream;
-  return handle == nullptr ? *default_stream : *static_cast<Stream*>(handle);
+standin::Handles<standin::Stream>& streams() {
+  static auto* all = new standin::Handles<standin::Stream>("a stream");
+  return *all;
 }
+standin::Handles<standin::Event>& events() {
+  static auto* all = new standin::Handles<standin::Event>("an event");
+  return *all;
+}
+
+standin::StreamPointer stream_of(void* handle, const char* call) {
+  static auto* default_stream = new standin::StreamPointer(Streams::all().make());
+  return handle == nullptr ? *default_stream : streams().at(handle, call);
+}
+
+// 0; else what a call without a context, or of a device that is lost, gives.
+int status_here() {
+  if (contexts == 0) return 201;
+  const long lost = setting("HEADRACE_STANDIN_LOST", 0);
+  return lost > 0 && launches >= lost ? 719 : 0;
+}
+#define NEEDS_CONTEXT \
+  if (const int status = status_here(); status != 0) return status
 
 }  // namespace
 
 // For the stand-in of nvJPEG.
 EXPORT void standin_add(void* stream, const std::function<void()>& work) {
-  stream_of(stream).add(work);
+  Streams::all().add(stream_of(stream, "nvJPEG"), {work, nullptr, nullptr, 0});
 }
-// For tests: bytes of device memory in use.
+EXPORT void standin_add_apart(const std::function<void()>& work) {
+  Streams::all().add_apart(work);
+}
+EXPORT bool standin_has_context() {
+  return contexts > 0;
+}
+// For tests: bytes of device memory in use; the most that were; that nobody wrote what was freed.
 EXPORT size_t standin_device_bytes() {
-  std::lock_guard lock(everything);
-  return device_bytes;
+  return Memory::all().used();
+}
+EXPORT size_t standin_most_device_bytes() {
+  return Memory::all().most();
+}
+EXPORT void standin_check() {
+  Streams::all().finish();
+  Memory::all().check_freed();
 }
 
 EXPORT int cuInit(unsigned) {
@@ -159,6 +118,8 @@ EXPORT int cuDriverGetVersion(int* version) {
 EXPORT int cuGetErrorName(int error, const char** name) {
   *name = error == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == 100 ? "CUDA_ERROR_NO_DEVICE"
+          : error == 201 ? "CUDA_ERROR_INVALID_CONTEXT"
+          : error == 719 ? "CUDA_ERROR_LAUNCH_FAILED"
                          : "CUDA_ERROR";
   return 0;
 }
@@ -184,110 +145,133 @@ EXPORT int cuDevicePrimaryCtxRetain(void** context, int) {
   return 0;
 }
 EXPORT int cuCtxPushCurrent_v2(void*) {
+  ++contexts;
   return 0;
 }
 EXPORT int cuCtxPopCurrent_v2(void** context) {
   *context = nullptr;
+  if (contexts == 0) return 201;
+  --contexts;
+  return 0;
+}
+EXPORT int cuCtxSynchronize() {
+  NEEDS_CONTEXT;
+  streams().each([](const standin::StreamPointer& stream) { Streams::all().drain(stream); });
+  Streams::all().drain_apart();
   return 0;
 }
 EXPORT int cuMemGetInfo_v2(size_t* free, size_t* total) {
-  *free = *total = static_cast<size_t>(setting("HEADRACE_STANDIN_MEMORY", 1L << 40));
+  *total = static_cast<size_t>(setting("HEADRACE_STANDIN_MEMORY", 1L << 40));
+  *free = *total - Memory::all().used();
   return 0;
 }
 EXPORT int cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
-  std::lock_guard lock(everything);
-  if (device_bytes + bytes > static_cast<size_t>(setting("HEADRACE_STANDIN_MEMORY", 1L << 40)))
-    return 2;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, 256, bytes) != 0) return 2;
-  std::memset(memory, 0xa5, bytes);
-  *address = reinterpret_cast<unsigned long long>(memory);
-  device_blocks[*address] = bytes;
-  device_bytes += bytes;
-  return 0;
+  NEEDS_CONTEXT;
+  return Memory::all().allocate(address, bytes);
 }
 EXPORT int cuMemFree_v2(unsigned long long address) {
-  std::lock_guard lock(everything);
-  device_bytes -= device_blocks[address];
-  device_blocks.erase(address);
-  std::free(reinterpret_cast<void*>(address));
+  NEEDS_CONTEXT;
+  Memory::all().release(address);
   return 0;
 }
 EXPORT int cuMemHostRegister_v2(void* data, size_t bytes, unsigned) {
+  NEEDS_CONTEXT;
   std::lock_guard lock(everything);
   registered[static_cast<char*>(data)] = bytes;
   return 0;
 }
 EXPORT int cuMemHostUnregister(void* data) {
+  NEEDS_CONTEXT;
   std::lock_guard lock(everything);
   return registered.erase(static_cast<char*>(data)) == 1 ? 0 : 1;
 }
 EXPORT int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes,
                                 void* stream) {
-  void* target = reinterpret_cast<void*>(to);
-  stream_of(stream).add([=] { std::memcpy(target, from, bytes); });
+  NEEDS_CONTEXT;
+  if (bytes == 0) return 0;
+  if (!Memory::all().holds(to, bytes)) return 1;
+  const uint64_t was = standin::checksum(from, bytes);
+  const auto copy = [=] {
+    if (!Memory::all().holds(to, bytes)) fault("a copy to device memory that was freed meanwhile");
+    if (standin::checksum(from, bytes) != was)
+      fault("host memory was written before the device had copied it");
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  };
+  Streams::all().add(stream_of(stream, "cuMemcpyHtoDAsync"), {copy, nullptr, nullptr, 0});
   return 0;
 }
 EXPORT int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void* stream) {
-  stream_of(stream).add([=] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); });
-  stream_of(stream).drain();
+  NEEDS_CONTEXT;
+  if (bytes == 0) return 0;
+  if (!Memory::all().holds(from, bytes)) return 1;
+  const auto copy = [=] {
+    if (!Memory::all().holds(from, bytes))
+      fault("a copy of device memory that was freed meanwhile");
+    std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+  };
+  Streams::all().add(stream_of(stream, "cuMemcpyDtoHAsync"), {copy, nullptr, nullptr, 0});
   return 0;
 }
 EXPORT int cuStreamCreate(void** stream, unsigned) {
-  *stream = new Stream;
+  NEEDS_CONTEXT;
+  *stream = streams().add(Streams::all().make());
   return 0;
 }
 EXPORT int cuStreamDestroy_v2(void* stream) {
-  delete static_cast<Stream*>(stream);
+  if (contexts == 0) return 201;
+  Streams::all().destroy(streams().remove(stream, "cuStreamDestroy"));
   return 0;
 }
 EXPORT int cuStreamSynchronize(void* stream) {
-  stream_of(stream).drain();
+  NEEDS_CONTEXT;
+  Streams::all().drain(stream_of(stream, "cuStreamSynchronize"));
   return 0;
 }
 EXPORT int cuEventCreate(void** event, unsigned) {
-  *event = new EventPointer(std::make_shared<Event>());
+  NEEDS_CONTEXT;
+  *event = events().add(std::make_shared<standin::Event>());
   return 0;
 }
 EXPORT int cuEventDestroy_v2(void* event) {
-  delete static_cast<EventPointer*>(event);
+  if (contexts == 0) return 201;
+  events().remove(event, "cuEventDestroy");
   return 0;
 }
 EXPORT int cuEventRecord(void* event, void* stream) {
-  const EventPointer e = *static_cast<EventPointer*>(event);
-  const uint64_t n = e->record();
-  stream_of(stream).add([e, n] { e->pass(n); });
+  NEEDS_CONTEXT;
+  Streams::all().add(stream_of(stream, "cuEventRecord"),
+                     {nullptr, events().at(event, "cuEventRecord"), nullptr, 0});
   return 0;
 }
 EXPORT int cuEventQuery(void* event) {
-  const EventPointer e = *static_cast<EventPointer*>(event);
-  std::lock_guard lock(e->mu);
-  return e->past >= e->recorded ? 0 : 600;
+  NEEDS_CONTEXT;
+  return Streams::all().is_past(events().at(event, "cuEventQuery")) ? 0 : 600;
 }
 EXPORT int cuEventSynchronize(void* event) {
-  const EventPointer e = *static_cast<EventPointer*>(event);
-  uint64_t n = 0;
-  {
-    std::lock_guard lock(e->mu);
-    n = e->recorded;
-  }
-  e->wait(n);
+  NEEDS_CONTEXT;
+  Streams::all().wait(events().at(event, "cuEventSynchronize"));
   return 0;
 }
 EXPORT int cuStreamWaitEvent(void* stream, void* event, unsigned) {
-  const EventPointer e = *static_cast<EventPointer*>(event);
-  uint64_t n = 0;
-  {
-    std::lock_guard lock(e->mu);
-    n = e->recorded;
-  }
-  stream_of(stream).add([e, n] { e->wait(n); });
+  NEEDS_CONTEXT;
+  Streams::all().add(stream_of(stream, "cuStreamWaitEvent"),
+                     {nullptr, nullptr, events().at(event, "cuStreamWaitEvent"), 0});
   return 0;
 }
 EXPORT int cuModuleLoadData(void** module, const void* image) {
+  NEEDS_CONTEXT;
   *module = const_cast<void*>(image);
   return std::memcmp(image, "stand-in", 8) == 0 ? 0 : 209;
 }
+
+// The device would say CUDA_ERROR_ILLEGAL_ADDRESS, later.
+static void check_addresses(const Job& job, const Output& out) {
+  if (!Memory::all().holds(job.plane[0], 1))
+    fault("a kernel reads pixels that are no memory of the device");
+  if (!Memory::all().holds(out.address, 1))
+    fault("a kernel writes where no memory of the device is");
+}
+
 EXPORT int cuModuleGetFunction(void** function, void*, const char* name) {
   static const std::map<std::string, int> known{
       {"weigh", 1}, {"first_pass", 2}, {"second_pass", 3}};
@@ -298,19 +282,28 @@ EXPORT int cuModuleGetFunction(void** function, void*, const char* name) {
 }
 EXPORT int cuLaunchKernel(void* function, unsigned, unsigned grid_y, unsigned grid_z, unsigned,
                           unsigned, unsigned, unsigned, void* stream, void** parameters, void**) {
+  NEEDS_CONTEXT;
+  ++launches;
   const auto which = reinterpret_cast<intptr_t>(function);
-  const Job* jobs = reinterpret_cast<const Job*>(*static_cast<unsigned long long*>(parameters[0]));
+  const auto address = *static_cast<unsigned long long*>(parameters[0]);
+  const Job* jobs = reinterpret_cast<const Job*>(address);
   const int channels = which == 2 ? *static_cast<int*>(parameters[1]) : 0;
   const Output out = which == 3 ? *static_cast<Output*>(parameters[1]) : Output{};
-  stream_of(stream).add([=] {
+  const auto kernel = [=] {
+    if (!Memory::all().holds(address, grid_z * sizeof(Job)))
+      fault("a kernel whose jobs lie in memory that was freed meanwhile");
     threadIdx = {};
     for (unsigned z = 0; z < grid_z; ++z)
       for (unsigned y = 0; y < grid_y; ++y) {
         blockIdx = {0, y, z};
         if (which == 1) weigh(jobs);
         if (which == 2) first_pass(jobs, channels);
-        if (which == 3) second_pass(jobs, out);
+        if (which == 3) {
+          check_addresses(jobs[z], out);
+          second_pass(jobs, out);
+        }
       }
-  });
+  };
+  Streams::all().add(stream_of(stream, "cuLaunchKernel"), {kernel, nullptr, nullptr, 0, true});
   return 0;
 }

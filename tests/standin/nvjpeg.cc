@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stand-in for nvJPEG's hardware backend: libjpeg's planes before upsampling, as the engines give
-// them.  A picture that it does not take fails its whole batch, as there.
+// them.  A picture that it does not take fails its whole batch, as there.  The bytes of a picture
+// and the list of where its planes go are read when the stream comes to it, and not before.
 //
 // HEADRACE_STANDIN_NO_ENGINES: a chip without engines.  _OTHER_PLANES: engines that round
-// otherwise.
+// otherwise.  _REFUSES: every so many calls it takes the first half of the pictures and says then
+// that it cannot decode one; the engines go on with that half.  _EAGER: engines that write at once,
+// and do not wait for what the stream was told before.
 #include <cstdio>
 
 #include <jpeglib.h>
 
+#include <atomic>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 extern "C" void standin_add(void* stream, const std::function<void()>& work);
+extern "C" void standin_add_apart(const std::function<void()>& work);
+extern "C" bool standin_has_context();
 
 namespace {
 
@@ -129,18 +134,34 @@ EXPORT int nvjpegDecodeBatched(void*, void* state, const unsigned char* const* d
   const auto* to = static_cast<const Planes*>(planes);
   const auto batch = static_cast<size_t>(*static_cast<int*>(state));
   if (batch == 0) return 2;
-  auto all = std::make_shared<std::vector<std::vector<Plane>>>(batch);
+  if (!standin_has_context()) return 1;
+  static std::atomic<int> calls{0};
+  const char* refuses = std::getenv("HEADRACE_STANDIN_REFUSES");
+  const bool refused = refuses != nullptr && ++calls % std::atoi(refuses) == 0;
+  const size_t taken = refused ? batch / 2 : batch;
+  std::vector<Plane> tried;
   for (size_t i = 0; i < batch; ++i)
-    if (const int status = decode(data[i], lengths[i], (*all)[i]); status != 0) return status;
-  std::vector<Planes> targets(to, to + batch);
-  standin_add(stream, [all, targets] {
-    for (size_t i = 0; i < all->size(); ++i)
-      for (size_t p = 0; p < (*all)[i].size(); ++p) {
-        const Plane& plane = (*all)[i][p];
-        for (size_t y = 0; y < plane.height; ++y)
-          std::memcpy(targets[i].data[p] + y * targets[i].pitch[p],
-                      plane.samples.data() + y * plane.stride, plane.width);
+    if (const int status = decode(data[i], lengths[i], tried); status != 0) return status;
+  const std::function<void()> work = [=] {
+    std::vector<Plane> decoded;
+    for (size_t i = 0; i < taken; ++i) {
+      if (decode(data[i], lengths[i], decoded) != 0) {
+        std::fprintf(stderr, "stand-in of nvJPEG: a picture was written before it was decoded\n");
+        std::abort();
       }
-  });
+      for (size_t p = 0; p < decoded.size(); ++p)
+        for (size_t y = 0; y < decoded[p].height; ++y)
+          std::memcpy(to[i].data[p] + y * to[i].pitch[p],
+                      decoded[p].samples.data() + y * decoded[p].stride, decoded[p].width);
+    }
+  };
+  if (refused) {
+    standin_add_apart(work);  // nothing of the caller's waits for it
+    return 9;
+  }
+  if (std::getenv("HEADRACE_STANDIN_EAGER") != nullptr)
+    work();
+  else
+    standin_add(stream, work);
   return 0;
 }

@@ -36,7 +36,7 @@ def open_registered(urls: Sequence[str]) -> _core.Source | None:
     """The data set, where its files are of a registered format."""
     paths = list(urls)
     if len(paths) == 1 and "://" not in paths[0] and os.path.isdir(paths[0]):
-        inside = sorted(n for n in os.listdir(paths[0]) if not n.startswith("."))
+        inside = sorted(n for n in os.listdir(paths[0]) if not n.startswith(".") and not n.endswith(".hridx"))
         if not inside or len({format_of(n) for n in inside}) > 1:
             return None
         paths = [os.path.join(paths[0], n) for n in inside]
@@ -52,8 +52,13 @@ def open_registered(urls: Sequence[str]) -> _core.Source | None:
 
 
 def build(form: Format, paths: Sequence[str]) -> _core.Source:
-    """The index of all files, made by the format's function."""
+    """The index of all files, made by the format's function; or kept since it was."""
     index = _Index(form, paths)
+    places = index.places()
+    if places is not None:
+        kept = _core.kept_source(places, form.name)
+        if kept is not None:
+            return kept
     for number, path in enumerate(index.paths):
         file = SourceFile(index.whole(path))
         try:
@@ -88,6 +93,14 @@ class _Index:
         self.sizes: dict[str, int] = {}
         self.keys: list[str] = []
         self.columns: dict[str, dict[int, Any]] = {}
+
+    def places(self) -> dict[str, Any] | None:
+        """What the kept index is found by; None where it is not kept."""
+        if self.form.version is None:
+            return None
+        root = self.root if "://" in self.root else os.path.abspath(self.root or "/")
+        said = f"{self.form.version} {sorted(self.form.fields.items())}"
+        return {"root": root, "files": self.paths, "version": said}
 
     def whole(self, path: str) -> str:
         return f"{self.root}/{path}"
@@ -132,7 +145,7 @@ class _Index:
             self._column(made, name, rows)
         made.files = list(self.files)
         root = self.root if "://" in self.root else os.path.abspath(self.root or "/")
-        return _core.make_source({**made.description(root), "name": ""})
+        return _core.make_source({**made.description(root), "name": "", "keep": self.places()})
 
     def _column(self, made: Made, name: str, rows: Mapping[int, Any]) -> None:
         inside = [isinstance(value, tuple) for value in rows.values()]

@@ -42,6 +42,7 @@ class Format:
     fields: Mapping[str, tuple[str, tuple[int | None, ...]]] = field(default_factory=dict)
     example: Callable[[str], Sequence[str]] | None = None
     doc: str = ""
+    version: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,7 @@ def register_format(
     extensions: str | Sequence[str],
     fields: Mapping[str, Any] | None = None,
     example: Callable[[str], Sequence[str]] | None = None,
+    version: str | None = None,
 ) -> None:
     """A format of one's own: a function that says where samples lie; headrace reads them.
 
@@ -98,6 +100,9 @@ def register_format(
     fields: the type and shape of those that are arrays of numbers as they lie, little-endian: ``{"x": ("f32", (3, 4))}``,
         ``None`` for one extent that varies. Others are what their name is for files: ``jpg``, ``png``, ``json``, ``txt``, ``npy``.
     example: ``example(folder)`` writes files of the format there and returns their paths, for ``headrace check-format``.
+    version: any text that names this version of ``samples``: with it the index is kept beside the data, as those of other
+        formats are, and ``samples`` is called again when files have changed or the version has. Without it the index is made
+        at every start.
     """
     if not isinstance(name, str) or not name:
         raise UsageError(f"the name of a format is a text, not {name!r}")
@@ -105,13 +110,15 @@ def register_format(
         raise UsageError(f"there is a format '{name}' already: give it another name")
     if not callable(samples):
         raise UsageError(f"samples is a function of a file, not {samples!r}")
+    if version is not None and not isinstance(version, str):
+        raise UsageError(f"version is a text, not {version!r}")
     types = {}
     for field_name, said in (fields or {}).items():
         if not isinstance(said, tuple) or len(said) != 2 or not isinstance(said[1], tuple):
             raise UsageError(f"fields: '{field_name}' is {said!r}; its type and shape are wanted, like ('f32', (3, 4))")
         types[field_name] = (dtype_name(said[0]), said[1])
     doc = (samples.__doc__ or "").strip().partition("\n")[0]
-    _formats[name] = Format(name, samples, _suffixes(extensions, ".", "extensions"), types, example, doc)
+    _formats[name] = Format(name, samples, _suffixes(extensions, ".", "extensions"), types, example, doc, version)
 
 
 def register_codec(

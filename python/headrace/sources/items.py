@@ -248,6 +248,12 @@ class Items:
     def objects(self) -> list[str]:
         return [name for name, value in zip(self.names, self.values) if value.form == "object"]
 
+    @property
+    def row_bytes(self) -> int:
+        """What a sample takes, encoded; values of no fixed size are a guess."""
+        sizes = [self._form(name, value, None).get("bytes", 64) for name, value in zip(self.names, self.values)]
+        return 64 + sum(size + 16 for size in sizes)
+
     # -- of one sample: called by the engine ------------------------------------------------------
 
     def flatten(self, item: Any) -> list[Any]:

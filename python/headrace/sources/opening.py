@@ -43,7 +43,7 @@ def from_torch(
     *,
     fingerprint: str | None = None,
     probe: int | None = None,
-    processes: int = 0,
+    processes: int | str = 0,
 ) -> Any:
     """A ``torch.utils.data.Dataset`` as it is, in headrace's order: shuffled, split over ranks, resumed as every other data set.
 
@@ -59,7 +59,8 @@ def from_torch(
         without it. A state is refused by data of another fingerprint.
     probe: how many samples are looked at to learn what a sample is; four unless given.
     processes: that many processes make the samples at the same time, each with a copy of the data set of its own; 0: one
-        thread of this process.
+        thread of this process; ``"auto"``: as many as there are CPUs, where samples are timed to be worth it and the data set
+        can be pickled.
     """
     torch = sys.modules.get("torch.utils.data")
     if torch is None or not isinstance(dataset, torch.Dataset):
@@ -74,7 +75,7 @@ def from_python(
     *,
     fingerprint: str | None = None,
     probe: int | None = None,
-    processes: int = 0,
+    processes: int | str = 0,
     files: str | Sequence[str] | None = None,
     root: str | os.PathLike[str] | None = None,
     buffer: int | None = None,
@@ -99,7 +100,8 @@ def from_python(
     if fingerprint is not None and not isinstance(fingerprint, str):
         raise UsageError(f"fingerprint is a text, not {fingerprint!r}")
     probe = None if probe is None else whole(probe, "probe", 1)
-    processes = whole(processes, "processes", 0, 4096)
+    if processes != "auto":
+        processes = whole(processes, "processes", 0, 4096)
     owner = obj.__name__ if isinstance(obj, FunctionType) else type(obj).__name__
     if files is not None:
         return Dataset(_with_files(obj, files, root, owner, fingerprint), fields)
@@ -112,7 +114,7 @@ def from_python(
         if native is not None:
             return native
     found = _columns_in(obj)
-    if processes and (found is not None or not hasattr(obj, "__getitem__")):
+    if processes and processes != "auto" and (found is not None or not hasattr(obj, "__getitem__")):
         raise UsageError(f"processes= is for objects with __getitem__; this is a {owner}, which no process makes samples of")
     if found is not None:
         return Dataset(MemoryColumns(found, owner, fingerprint), fields)

@@ -57,15 +57,15 @@ class _Opened(Parts):
 class ObjectItems(_Opened):
     """Samples that an object's ``__getitem__`` makes."""
 
-    def __init__(self, obj: Any, owner: str, fingerprint: str | None, probe: int | None, processes: int = 0) -> None:
+    def __init__(self, obj: Any, owner: str, fingerprint: str | None, probe: int | None, processes: int | str = 0) -> None:
         self._object, self._owner, self._said, self._probe = obj, owner, fingerprint, probe
-        self._processes = processes
+        self._processes = processes  # "auto": chosen when it is made
         self._size = _length(obj, owner)
         self._items: Items | None = None
 
     def make(self) -> _core.Source:
         obj = self._object
-        thread = _core.ItemThread(max(1, self._processes))
+        thread = _core.ItemThread()
         if self._items is None:
             numbers = probed(self._size, self._probe)
             self._items = on_thread(thread, lambda: learn(self._owner, obj.__getitem__, numbers))
@@ -74,11 +74,18 @@ class ObjectItems(_Opened):
         classes = getattr(obj, "classes", None)
         named = isinstance(classes, (list, tuple)) and all(isinstance(c, str) for c in classes)
         many = _fetch_many(obj)
-        rows = None
-        if self._processes > 0:
-            from .remote import RemoteRows
+        pool = None
+        processes = self._processes
+        if processes == "auto":
+            from .choosing import chosen_processes
 
-            rows = RemoteRows(obj, items, many is not None, self._processes)
+            processes = on_thread(thread, lambda: chosen_processes(obj, items, self._size))
+        assert isinstance(processes, int)
+        if processes > 0:
+            from .remote import pool_of
+
+            thread = _core.ItemThread(processes)
+            pool = pool_of(obj, items, many is not None, processes)
         return _core.item_source(
             {
                 "format": "python",
@@ -92,7 +99,8 @@ class ObjectItems(_Opened):
                 "encoder": items.encoder(),
                 "object": obj,
                 "fetch_many": many,
-                "fetch_rows": rows,
+                "processes": pool,
+                "row_bytes": items.row_bytes,
                 "explain": items.explain,
             },
             thread,

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples of an object that other processes make: ``hr.from_torch(dataset, processes=n)``.
 
-The object goes over once, as ``pickle`` or cloudpickle leave it; each process has its own. A call is a list of numbers; what comes
-back lies in shared memory: the samples as the engine takes them, one after the other.
+The object goes over once, as ``pickle`` or cloudpickle leave it; each process has its own. A call is a list of numbers; the samples
+are written into shared memory as the engine takes them, one after the other (``python/src/item_processes.cc``).
 """
 
 from __future__ import annotations
 
+import struct
 import traceback
 import weakref
 from typing import Any
 
-import numpy as np
-
 from .. import _core
-from ..errors import remember_remote
-from ..processes import Pool
+from ..processes.pool import TIMEOUT, Processes
 from .items import Items
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_pools: weakref.WeakSet[Processes] = weakref.WeakSet()
+_FAILURE = struct.Struct("<IBII")
+_MOST_WORDS = 60_000  # bytes about all failures of a call
 
 
 def close_pools() -> None:
@@ -27,7 +27,7 @@ def close_pools() -> None:
 
 
 class Rows:
-    """What runs in a process: numbers of samples to (where each ends, all of them, those that failed)."""
+    """What runs in a process: numbers of samples to the samples, encoded, and those that failed."""
 
     def __init__(self, obj: Any, items: Items, many: bool) -> None:
         self.obj, self.items, self.many = obj, items, many
@@ -39,44 +39,28 @@ class Rows:
     def __setstate__(self, state: tuple[Any, Items, bool]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
-    def __call__(self, numbers: list[int]) -> tuple[Any, Any, dict[int, tuple[bool, str, str]]]:
+    def serve(self, numbers: bytes, place: memoryview) -> tuple[bytes, bytes]:
+        """The answer, and the rows that the place has no room for."""
         if self._encoder is None:
             self._encoder = _core.ItemEncoder(self.items.encoder())
-        rows: list[bytes] = []
-        failed: dict[int, tuple[bool, str, str]] = {}
-        found = self._together(numbers)
-        for i, n in enumerate(numbers):
-            try:
-                rows.append(self._encoder.encode(self._one(n) if found is None else found[i]))
-            except Exception as e:
-                bad, words = self.items.explain(e)
-                failed[i] = bad, words, "".join(traceback.format_exception(type(e), e, e.__traceback__))
-                rows.append(b"")
-        ends = np.cumsum([len(r) for r in rows], dtype=np.uint64)
-        return ends, np.frombuffer(b"".join(rows), np.uint8), failed
+        many = self.obj.__getitems__ if self.many else None
+        answer, more, failed = self._encoder.encode_rows(self.obj, many, numbers, place)
+        if failed:
+            room = _MOST_WORDS // len(failed) - _FAILURE.size
+            answer += b"".join(self._failure(number, error, room) for number, error in failed)
+        return answer, more
 
-    def _together(self, numbers: list[int]) -> Any:
-        if not self.many:
-            return None
-        try:
-            found = self.obj.__getitems__(numbers)
-            return found if len(found) == len(numbers) else None
-        except Exception:  # one of them: each is asked for by itself
-            return None
-
-    def _one(self, n: int) -> Any:
-        return self.obj.__getitems__([n])[0] if self.many else self.obj[n]
+    def _failure(self, number: int, error: BaseException, room: int) -> bytes:
+        bad, words = self.items.explain(error)
+        said = words.encode("utf-8", "backslashreplace")[: max(200, room // 2)]
+        where = "".join(traceback.format_exception(type(error), error, error.__traceback__)).encode("utf-8", "backslashreplace")
+        where = where[-(room - len(said)) :] if room > len(said) + 500 else b""
+        return _FAILURE.pack(number, bad, len(said), len(where)) + said + where
 
 
-class RemoteRows:
-    """The processes, as the engine's threads call them."""
-
-    def __init__(self, obj: Any, items: Items, many: bool, processes: int) -> None:
-        self._pool = Pool(processes, Rows(obj, items, many))
-        _pools.add(self._pool)
-
-    def __call__(self, numbers: list[int]) -> Any:
-        ends, rows, failed = self._pool.call(numbers)
-        for _, words, where in failed.values():
-            remember_remote(words, where)
-        return ends, rows, failed
+def pool_of(obj: Any, items: Items, many: bool, processes: int) -> Processes:
+    pool = Processes()
+    pool.add("rows", Rows(obj, items, many), {}, items.owner, processes, TIMEOUT)
+    pool.prepare()
+    _pools.add(pool)
+    return pool

@@ -165,7 +165,7 @@ TEST_F(HttpStore, a_server_that_is_not_there_is_said_soon) {
   const auto begin = std::chrono::steady_clock::now();
   const Status status = at.store->read_at(at.path, 0, 1, got_);
   EXPECT_EQ(status.code(), Code::kUnavailable) << status.text();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
 TEST_F(HttpStore, a_stall_is_tried_again_reported_and_then_an_error) {
@@ -195,11 +195,13 @@ TEST_F(HttpStore, the_slowest_is_asked_for_a_second_time) {
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(at.store->read_at(at.path, 3, 4, got_).ok());
   EXPECT_EQ(text(), "3456");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s) << "a stall is given up after 20 s";
 }
 
 TEST_F(HttpStore, connections_are_used_again) {
-  const OpenedUrl at = open_store(server_.url("/f"), kQuick).value();
+  StoreOptions options = kQuick;
+  options.hedge = false;
+  const OpenedUrl at = open_store(server_.url("/f"), options).value();
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());
   EXPECT_EQ(server_.connections(), 1u);
 }
