@@ -23,7 +23,7 @@ from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
-from .packed import Packed, packed
+from .packed import packed
 from .plugins.registry import Extent, register_codec, register_format
 from .processes import Context
 from .sources.opening import from_python, from_torch
