@@ -10,7 +10,7 @@ from typing import Any
 import headrace as hr
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_token_windows import write_megatron
 
@@ -74,7 +74,7 @@ def test_positions_mask_and_borders_agree_with_the_tokens(tmp_path: Path) -> Non
                 assert np.array_equal(mask == 1, (tokens != 0) & (expected > 0))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     lengths=st.lists(st.integers(0, 20), min_size=12, max_size=120),
     seq_len=st.integers(20, 40),
