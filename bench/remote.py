@@ -1,219 +1,156 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples of 100 KB from an S3 server on loopback, without and with latency: headrace beside curl and the peers.
 
-    ./dev bench --remote [--samples 2000] [--rounds 3] [--latency 0,50] [--cap MB/s] [--busy 100] [--peers]
+    ./dev bench --remote [CASE] [--samples 2000] [--rounds 3] [--latency 0,50] [--peers]
+
+    shards    (unless named) tars: beside `curl --parallel` of the same shards with 16 connections, WebDataset, and with --peers
+              LitData, Streaming, s3torchconnector, s3fs and TensorStore, in environments of their own (bench/peers)
+    objects   every sample an object: beside curl with 64 connections
+    cap       50 ms, and all connections together get 100 MB/s (a wire of our own, before the latency)
+    busy      single objects (10,000 unless --samples says otherwise): every 100th request is answered 503, beside the same wire without
+    stage     hr.stage to a disk: beside curl to files of the same disk, and to nowhere
 
 The server is versitygw, toxiproxy stands in front of it where there is latency; both as ./dev setup installs them. Every contender
-runs in a process of its own, cold (its own cache folders), an epoch with construction; medians of the rounds, which take turns. The limit is
-`curl --parallel` of the same shards with the same number of connections.
-
---cap: all connections together get so many megabytes a second (a wire of our own, before the latency); what is reached of it is shown.
---busy N: every N-th request is answered 503; beside the same wire without.
---peers: LitData, Streaming, s3torchconnector and s3fs, in environments of their own (bench/peers).
+runs in a process of its own, cold (its own cache folders), an epoch with construction; medians of the rounds, which take turns.
+A case takes less than two minutes on two cores, --peers more.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import importlib.util
-import io
-import json
 import os
 import pathlib
-import random
+import shutil
 import statistics
-import subprocess
 import sys
-import tarfile
 import tempfile
-import time
-from collections.abc import Callable, Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import remote_peers  # noqa: E402
 import servers  # noqa: E402
+from remote_runs import HEADRACE, STAGE, WEBDATASET, Run, before, curl, in_turns, measured, table, write  # noqa: E402
 
-BYTES = 100_000
-SHARDS = 16
-CURL = "curl --parallel, 16 connections"
-
-HEADRACE = """
-import sys, time, json, os
-import headrace as hr
-endpoint, pattern, key, secret, index = sys.argv[1:6]
-start = time.perf_counter()
-storage = hr.storage(endpoint=endpoint, region="us-east-1", access_key=key, secret_key=secret)
-loader = hr.Loader(pattern, 64, {"x": hr.bytes("bin")}, shuffle=True, seed=1, tail="keep", output="numpy", storage=storage, index=index or None)
-first, count = None, 0
-for batch in loader.epoch(0):
-    first = first or time.perf_counter() - start
-    count += len(batch["x"])
-print(json.dumps([count / (time.perf_counter() - start), first]))
-"""
-
-WEBDATASET = """
-import sys, time, json, warnings
-warnings.simplefilter("ignore")
-import webdataset as wds
-start = time.perf_counter()
-urls = ["pipe:curl -s " + u for u in sys.argv[1:]]
-first, count = None, 0
-for sample in wds.WebDataset(urls, shardshuffle=False, empty_check=False).shuffle(1000):
-    first = first or time.perf_counter() - start
-    count += len(sample["bin"]) == 100000
-print(json.dumps([count / (time.perf_counter() - start), first]))
-"""
+KEYS = (servers.KEY, servers.SECRET)
+CURL = "curl --parallel, {} connections"
+CAP_MB, BUSY = 100, 100
 
 
-def write(folder: pathlib.Path, samples: int) -> list[str]:
-    """Shards, and the same samples as single objects."""
-    folder.mkdir(parents=True)
-    (folder / "objects").mkdir()
-    generator = random.Random(1)
-    names = []
-    for shard in range(SHARDS):
-        name = f"{shard:04d}.tar"
-        with tarfile.open(folder / name, "w", format=tarfile.USTAR_FORMAT) as tar:
-            for i in range(shard, samples, SHARDS):
-                value = generator.randbytes(BYTES)
-                member = tarfile.TarInfo(f"{i:06d}.bin")
-                member.size = len(value)
-                tar.addfile(member, io.BytesIO(value))
-                (folder / f"objects/{i:06d}.bin").write_bytes(value)
-        names.append(name)
-    os.sync()  # or the fsync of whoever writes an index waits for all of this
-    return names
+class Data:
+    """What lies in the bucket."""
+
+    def __init__(self, s3: servers.S3, folder: pathlib.Path, options: argparse.Namespace) -> None:
+        import headrace as hr
+
+        self.s3, self.folder, self.samples, self.rounds = s3, folder, options.samples, options.rounds
+        self.latencies = [int(x) for x in options.latency.split(",")]
+        self.names = write(s3.folder / "d", options.samples)
+        self.pattern = "s3://bucket/d/{" + ",".join(self.names) + "}"
+        self.index = str(folder / "index")
+        hr.build_index(self.pattern, self.index, storage=s3.storage())
+        self.objects = [f"objects/{i:06d}.bin" for i in range(options.samples)]
+
+    def ours(self, endpoint: str, pattern: str = "", index: str = "", order: str = "shuffled") -> Run:
+        return functools.partial(measured, HEADRACE, endpoint, pattern or self.pattern, *KEYS, index, order)
 
 
-def measured(code: str, *arguments: str, python: str = sys.executable) -> list[float]:
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "HEADRACE_CACHE": cache}
-        script = pathlib.Path(cache) / "contender.py"  # a file: those that spawn processes import it again
-        script.write_text(code)
-        done = subprocess.run([python, str(script), *arguments], capture_output=True, text=True, env=environment, timeout=600)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed")
-    return [float(x) for x in json.loads(done.stdout.splitlines()[-1])]
+def webdataset(data: Data, endpoint: str) -> Run:
+    signed = f"--aws-sigv4 aws:amz:us-east-1:s3 --user {servers.KEY}:{servers.SECRET} -H x-amz-content-sha256:UNSIGNED-PAYLOAD "
+    return functools.partial(measured, WEBDATASET, *[f"{signed}{endpoint}/bucket/d/{n}" for n in data.names])
 
 
-def curl(endpoint: str, names: list[str], samples: int) -> list[float]:
-    with tempfile.TemporaryDirectory() as folder:
-        config = pathlib.Path(folder) / "urls"
-        # Signed by curl itself: no query, so its signatures are good here.
-        config.write_text("".join(f'url = "{endpoint}/bucket/d/{n}"\noutput = /dev/null\n' for n in names))
-        start = time.perf_counter()
-        command = ["curl", "-sS", "--fail", "--parallel", "--parallel-max", "16", "--aws-sigv4", "aws:amz:us-east-1:s3"]
-        user = ["--user", f"{servers.KEY}:{servers.SECRET}", "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"]
-        subprocess.run([*command, *user, "-K", str(config)], check=True, capture_output=True)
-        return [samples / (time.perf_counter() - start), 0.0]
-
-
-@contextlib.contextmanager
-def before(s3: servers.S3, latency_ms: int, cap_mb: int, busy: int | None) -> Iterator[str]:
-    """The endpoint with so much added."""
-    with contextlib.ExitStack() as stack:
-        port = s3.port
-        if cap_mb or busy is not None:
-            port = stack.enter_context(servers.between(port, cap_mb * 1_000_000, busy or 0))
-        if latency_ms:
-            proxy = stack.enter_context(servers.toxiproxy(port))
-            stack.enter_context(proxy.toxic("latency", latency=latency_ms))
-            port = proxy.port
-        yield f"http://127.0.0.1:{port}"
-
-
-Run = Callable[[], list[float]]
-
-
-def contenders(endpoint: str, names: list[str], samples: int, index: str, pythons: dict[str, pathlib.Path]) -> dict[str, Run]:
-    pattern = "s3://bucket/d/{" + ",".join(names) + "}"
-    keys = (servers.KEY, servers.SECRET)
-    out: dict[str, Run] = {
-        CURL: lambda: curl(endpoint, names, samples),
-        "headrace": lambda: measured(HEADRACE, endpoint, pattern, *keys, ""),
-        "headrace, index there": lambda: measured(HEADRACE, endpoint, pattern, *keys, index),
-        "headrace, single objects": lambda: measured(HEADRACE, endpoint, "s3://bucket/d/objects", *keys, ""),
-    }
-    if importlib.util.find_spec("webdataset"):
-        signed = (
-            f"--aws-sigv4 aws:amz:us-east-1:s3 --user {servers.KEY}:{servers.SECRET} -H x-amz-content-sha256:UNSIGNED-PAYLOAD "
-        )
-        out["WebDataset, pipe:curl"] = lambda: measured(WEBDATASET, *[f"{signed}{endpoint}/bucket/d/{n}" for n in names])
-    for name, environment, code, workers in remote_peers.PEERS:
-        if environment in pythons:
-            python = str(pythons[environment])
-            out[name] = functools.partial(measured, code, endpoint, *keys, str(workers), str(samples), python=python)
-    return out
-
-
-def in_turns(runs: dict[str, Run], rounds: int) -> dict[str, list[list[float]]]:
-    results: dict[str, list[list[float]]] = {}
-    for _ in range(rounds):
-        for name, run in runs.items():
-            try:
-                results.setdefault(name, []).append(run())
-            except (RuntimeError, subprocess.SubprocessError) as error:
-                print(f"{name}: {error}", file=sys.stderr)
-    return {name: found for name, found in results.items() if found}
-
-
-def table(results: dict[str, list[list[float]]], cap_mb: int) -> None:
-    limit = statistics.median(r[0] for r in results[CURL])
-    print(
-        f"| | samples/s | of curl | {'of the cap | ' if cap_mb else ''}first batch s |\n|---|---|---|---|{'---|' if cap_mb else ''}"
-    )
-    for name, rounds in results.items():
-        rate, first = (statistics.median(column) for column in zip(*rounds))
-        of_cap = f" {rate * BYTES / cap_mb / 1e6:.2f} |" if cap_mb else ""
-        print(f"| {name} | {rate:,.0f} | {rate / limit:.2f} |{of_cap} {f'{first:.2f}' if first else ''} |")
-    print(f"\nload average {os.getloadavg()[0]:.1f}")
-
-
-def with_503(s3: servers.S3, names: list[str], options: argparse.Namespace, index: str) -> None:
-    """The same wire without and with refusals, in turns."""
-    pattern = "s3://bucket/d/{" + ",".join(names) + "}"
-    for latency in (int(x) for x in options.latency.split(",")):
-        with before(s3, latency, options.cap, 0) as plain, before(s3, latency, options.cap, options.busy) as busy:
+def shards(data: Data, peers: bool, latencies: list[int], cap_mb: int = 0) -> None:
+    pythons = remote_peers.prepare(data.s3.folder, data.names, data.samples) if peers else {}
+    for latency in latencies:
+        with before(data.s3, latency, cap_mb) as endpoint:
+            limit = CURL.format(16)
             runs: dict[str, Run] = {
-                name: functools.partial(measured, HEADRACE, endpoint, pattern, servers.KEY, servers.SECRET, index)
-                for name, endpoint in (("without", plain), ("with", busy))
+                limit: functools.partial(curl, endpoint, data.names, data.samples),
+                "headrace": data.ours(endpoint),
+                "headrace, index there": data.ours(endpoint, index=data.index),
+                "headrace, index there, in order": data.ours(endpoint, index=data.index, order="in order"),
             }
-            results = in_turns(runs, options.rounds)
+            if importlib.util.find_spec("webdataset"):
+                runs["WebDataset, pipe:curl"] = webdataset(data, endpoint)
+            for name, environment, code, workers in remote_peers.PEERS:
+                if environment in pythons:
+                    arguments = (endpoint, *KEYS, str(workers), str(data.samples))
+                    runs[name] = functools.partial(measured, code, *arguments, python=str(pythons[environment]))
+            results = in_turns(runs, data.rounds)
+        wire = f", {cap_mb} MB/s in all" if cap_mb else ""
+        print(f"\n{data.samples:,} samples of 100 KB in {len(data.names)} shards, {latency} ms{wire}, medians of {data.rounds}\n")
+        table(results, limit, latency, cap_mb)
+
+
+def objects(data: Data) -> None:
+    for latency in data.latencies:
+        with before(data.s3, latency) as endpoint:
+            limit = CURL.format(64)
+            runs: dict[str, Run] = {
+                limit: functools.partial(curl, endpoint, data.objects, data.samples, 64),
+                "headrace, single objects": data.ours(endpoint, "s3://bucket/d/objects"),
+            }
+            results = in_turns(runs, data.rounds)
+        print(f"\n{data.samples:,} objects of 100 KB, {latency} ms, medians of {data.rounds}\n")
+        table(results, limit, latency)
+
+
+def busy(data: Data) -> None:
+    """The same wire without and with refusals, in turns."""
+    for latency in data.latencies:
+        with before(data.s3, latency, 0, 0) as plain, before(data.s3, latency, 0, BUSY) as refusing:
+            runs = {n: data.ours(endpoint, "s3://bucket/d/objects") for n, endpoint in (("without", plain), ("with", refusing))}
+            results = in_turns(runs, data.rounds)
         without, with_ = (statistics.median(r[0] for r in results[name]) for name in ("without", "with"))
-        print(
-            f"{latency} ms, every {options.busy}th request 503: {with_:,.0f} of {without:,.0f} samples/s, {with_ / without:.2f}"
-        )
-        print(f"load average {os.getloadavg()[0]:.1f}")
+        print(f"{data.samples:,} objects, {latency} ms, every {BUSY}th request 503:", end=" ")
+        print(f"{with_:,.0f} of {without:,.0f} samples/s, {with_ / without:.2f}; load average {os.getloadavg()[0]:.1f}")
+
+
+def stage(data: Data) -> None:
+    to = data.folder / "to"
+
+    def curl_to_files(endpoint: str) -> list[float]:
+        to.mkdir()
+        try:
+            return curl(endpoint, data.names, data.samples, to=to)
+        finally:
+            shutil.rmtree(to)
+
+    for latency in data.latencies:
+        with before(data.s3, latency) as endpoint:
+            limit = CURL.format(16) + ", to files"
+            runs: dict[str, Run] = {
+                limit: functools.partial(curl_to_files, endpoint),
+                CURL.format(16) + ", to nowhere": functools.partial(curl, endpoint, data.names, data.samples),
+                "hr.stage": functools.partial(measured, STAGE, endpoint, data.pattern, *KEYS, str(to), str(data.samples)),
+            }
+            results = in_turns(runs, data.rounds)
+        print(f"\nStaging {data.samples * 0.1:,.0f} MB, {latency} ms, medians of {data.rounds}\n")
+        table(results, limit)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("case", nargs="?", default="shards", choices=("shards", "objects", "cap", "busy", "stage"))
+    parser.add_argument("--samples", type=int, default=0, help="2,000; of busy 10,000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--latency", default="0,50", help="milliseconds, one or several")
-    parser.add_argument("--cap", type=int, default=0, help="MB/s of all connections together")
-    parser.add_argument("--busy", type=int, default=0, help="every so many-th request is answered 503")
-    parser.add_argument("--peers", action="store_true", help="others too, in environments of their own")
+    parser.add_argument("--peers", action="store_true", help="shards: others too, in environments of their own")
     options = parser.parse_args()
-    import headrace as hr
-
-    with tempfile.TemporaryDirectory(prefix="headrace-remote-") as folder, servers.versitygw(pathlib.Path(folder)) as s3:
-        names = write(s3.folder / "d", options.samples)
-        index = str(pathlib.Path(folder) / "index")
-        hr.build_index("s3://bucket/d/{" + ",".join(names) + "}", index, storage=s3.storage())
-        if options.busy:
-            return with_503(s3, names, options, index)
-        pythons = remote_peers.prepare(s3.folder, names, options.samples) if options.peers else {}
-        for latency in (int(x) for x in options.latency.split(",")):
-            with before(s3, latency, options.cap, None) as endpoint:
-                results = in_turns(contenders(endpoint, names, options.samples, index, pythons), options.rounds)
-            wire = f", {options.cap} MB/s in all" if options.cap else ""
-            print(f"\n{options.samples} samples of 100 KB, {latency} ms{wire}, medians of {options.rounds}\n")
-            table(results, options.cap)
+    options.samples = options.samples or (10_000 if options.case == "busy" else 2000)
+    with tempfile.TemporaryDirectory(prefix="headrace-remote-") as name:
+        folder = pathlib.Path(name)
+        with servers.versitygw(folder) as s3:
+            data = Data(s3, folder, options)
+            if options.case == "cap":
+                shards(data, False, [50], CAP_MB)
+            elif options.case == "shards":
+                shards(data, options.peers, data.latencies)
+            else:
+                {"objects": objects, "busy": busy, "stage": stage}[options.case](data)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pathlib
 import subprocess
+import sys
 
 import environments
 import headrace as hr
@@ -92,8 +95,46 @@ if __name__ == "__main__":
 """
 )
 
+TENSORSTORE = (
+    _COUNT
+    + """
+import collections
+import numpy as np, tensorstore as ts
+def make():
+    store = {"driver": "s3", "bucket": "bucket", "path": "zarr/x/", "endpoint": endpoint, "aws_region": "us-east-1"}
+    context = {"s3_request_concurrency": {"limit": 64}}
+    array = ts.open({"driver": "zarr", "kvstore": store, "context": context}, open=True, read=True).result()
+    order = np.random.default_rng(1).permutation(int(rest[1]))
+    batches = [order[i:i + 64] for i in range(0, len(order), 64)]
+    under_way = collections.deque()
+    while batches or under_way:
+        while batches and len(under_way) < 8:
+            under_way.append(array[batches.pop(0)].read())
+        yield under_way.popleft().result()
+if __name__ == "__main__":
+    run(make)
+"""
+)
+
+HEADRACE_ZARR = (
+    _COUNT
+    + """
+import headrace as hr
+def make():
+    storage = hr.storage(endpoint=endpoint, region="us-east-1", access_key=sys.argv[2], secret_key=sys.argv[3])
+    loader = hr.Loader("s3://bucket/zarr", 64, {"x": hr.array("x")}, shuffle=True, seed=1, tail="keep", output="numpy", storage=storage)
+    return (batch["x"] for batch in loader.epoch(0))
+if __name__ == "__main__":
+    run(make)
+"""
+)
+
+OURS = ""  # the environment that runs the benchmark
+
 #: Name, environment, program, workers.
 PEERS = (
+    ("headrace, Zarr", OURS, HEADRACE_ZARR, 0),
+    ("TensorStore, Zarr", OURS, TENSORSTORE, 0),
     ("LitData", "litdata", LITDATA, 2),
     ("Streaming", "mosaic", STREAMING, 2),
     ("s3torchconnector + DataLoader, single objects", "s3", S3_CONNECTOR, 4),
@@ -101,14 +142,29 @@ PEERS = (
 )
 
 
+def write_zarr(folder: pathlib.Path, objects: pathlib.Path, samples: int) -> None:
+    """A chunk for each sample, as it lies."""
+    (folder / "x").mkdir(parents=True)
+    size = (objects / "000000.bin").stat().st_size
+    (folder / ".zgroup").write_text('{"zarr_format": 2}')
+    meta = {"zarr_format": 2, "shape": [samples, size], "chunks": [1, size], "dtype": "|u1", "order": "C"}
+    (folder / "x/.zarray").write_text(json.dumps({**meta, "compressor": None, "fill_value": 0, "filters": None}))
+    for i in range(samples):
+        os.link(objects / f"{i:06d}.bin", folder / f"x/{i}.0")
+
+
 def prepare(bucket: pathlib.Path, tars: list[str], samples: int) -> dict[str, pathlib.Path]:
     """The same samples as the peers want them, in the bucket; the Python of each environment that can be had."""
     pythons = {}
     for name in sorted({environment for _, environment, _, _ in PEERS}):
+        if name == OURS:
+            pythons[name] = pathlib.Path(sys.executable)
+            continue
         try:
             pythons[name] = environments.make(name)
         except environments.NotInstalled as error:
             print(f"{name}: not measured: {error}")
+    write_zarr(bucket / "zarr", bucket / "d/objects", samples)
     hr.pack([str(bucket / "d" / tar) for tar in tars], bucket / "mds", to="mds", shards=16)
     for index in (bucket / "mds").glob("*.hridx"):
         index.unlink()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that share a cache and are killed at any moment: ``python cache_torture.py FOLDER ROUNDS PROCESSES [DISK_KIB]``.
+"""Processes that share a cache and are killed at any moment: ``python cache_torture.py FOLDER ROUNDS PROCESSES DISK_KIB SEED``.
 
 Each child opens a data set through the cache, reads samples at random and compares them with what they must be. The
-parent kills some of them with SIGKILL. With DISK_KIB the cache lies on a file system of that size, which is full most of
+parent kills some of them with SIGKILL. Where DISK_KIB is not 0 the cache lies on a file system of that size, which is full most of
 the time. Exits with 1 and a line for each wrong byte, else with 0 and what was done, as JSON.
 """
 
@@ -75,20 +75,21 @@ def run_child(*args: object) -> None:
     os._exit(code)
 
 
-folder, rounds, processes = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+folder = pathlib.Path(sys.argv[1])
+rounds, processes, disk_kib, seed = (int(word) for word in sys.argv[2:6])
 data = make_data(folder)
 content_of = [content(n) for n in range(FILES)]
 hr.open(data)  # the index is not what is tested
 place = folder / "disk"
 place.mkdir(mode=0o700)
-if len(sys.argv) > 4:
+if disk_kib:
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"tmpfs", os.fsencode(place), b"tmpfs", 0, f"size={sys.argv[4]}k,mode=0700".encode()) != 0:
+    if libc.mount(b"tmpfs", os.fsencode(place), b"tmpfs", 0, f"size={disk_kib}k,mode=0700".encode()) != 0:
         print("no mount")
         sys.exit(77)
 killed = ended = 0
 bad = 0
-rng = random.Random(rounds)
+rng = random.Random(seed)
 for r in range(rounds):
     # While nobody reads: a process trusts a block that it has checked.
     if r % 3 == 2 and (place / "cache").exists():
@@ -97,7 +98,7 @@ for r in range(rounds):
     for p in range(processes):
         pid = os.fork()
         if pid == 0:
-            run_child(data, place / "cache", r * 1000 + p)
+            run_child(data, place / "cache", seed * 1_000_000 + r * 1000 + p)
         children.append(pid)
     time.sleep(rng.uniform(0, 0.15))
     for pid in rng.sample(children, processes // 2):
@@ -112,7 +113,7 @@ _core.verify_cache(str(place / "cache"))  # removes what was damaged above
 left = _core.verify_cache(str(place / "cache"))[3]
 _core.clear_cache(str(place / "cache"))
 gone = not (place / "cache").exists()
-if len(sys.argv) > 4:
+if disk_kib:
     libc.umount(os.fsencode(place))
 print(json.dumps({"killed": killed, "ended": ended, "bad": bad, "used": used, "damaged_left": len(left), "cleared": gone}))
 sys.exit(1 if bad or left or not gone else 0)

@@ -157,6 +157,8 @@ def test_yolo_with_splits(tmp_path: pathlib.Path) -> None:
     with pytest.raises(hr.UsageError, match="splits train, val"):
         hr.open(tmp_path / "d")
     assert len(hr.open(f"{tmp_path}/d#val")) == 3
+    with pytest.raises(hr.UsageError, match="no split 'test'; it holds train, val"):
+        hr.open(f"{tmp_path}/d#test")
 
 
 def test_pascal_voc(tmp_path: pathlib.Path) -> None:
@@ -170,6 +172,18 @@ def test_pascal_voc(tmp_path: pathlib.Path) -> None:
     ds = hr.open(tmp_path)
     assert keys(ds) == ["000", "001", "002"] and ds.classes == ["cat", "dog"]
     assert ds[2]["boxes"].tolist() == [[0, 1, 9, 11], [1, 1, 9, 11]] and ds[2]["labels"].tolist() == [0, 1]
+    with pytest.raises(hr.UsageError, match="no split 'train'; its pictures are not divided"):
+        hr.open(f"{tmp_path}#train")
+    for split, stems in (("train", "000\n002\n"), ("val", "001\n"), ("cat_train", "000  1\n002 -1\n")):
+        put(tmp_path / "ImageSets" / "Main" / f"{split}.txt", stems.encode())
+    assert keys(hr.open(f"{tmp_path}#train")) == ["000", "002"] and keys(hr.open(f"{tmp_path}#val")) == ["001"]
+    with pytest.raises(hr.UsageError, match="holds the splits train, val: say which"):
+        hr.open(tmp_path)
+    with pytest.raises(hr.UsageError, match="no split 'test'; ImageSets/Main has train, val"):
+        hr.open(f"{tmp_path}#test")
     put(tmp_path / "Annotations" / "002.xml", b"<annotation><object></annotation>")
     with pytest.raises(hr.DataError, match=r"002.xml"):
-        hr.open(tmp_path)
+        hr.open(f"{tmp_path}#train")
+    (tmp_path / "Annotations" / "002.xml").unlink()
+    with pytest.raises(hr.DataError, match=r"train.txt names '002'"):
+        hr.open(f"{tmp_path}#train")

@@ -16,7 +16,7 @@ from typing import Any
 import headrace as hr
 import numpy as np
 import pytest
-from support import write_tar
+from support import SLOWDOWN, write_tar
 from test_first_hour_files import dogs_and_cats, picture, put
 
 
@@ -74,6 +74,14 @@ def test_results_that_are_no_array_are_refused_clearly(tar: pathlib.Path) -> Non
     assert next(iter(hr.Loader(tar, 8, {"x": hr.scalar("cls").map(str)})))["x"][0].isdigit()
 
 
+def test_a_function_may_make_texts_of_pictures(tmp_path: pathlib.Path) -> None:
+    for i in range(4):
+        put(tmp_path / f"{i}.jpg", picture(i))
+    image = hr.image("jpg").resize((8, 8))
+    batch = next(iter(hr.Loader(tmp_path, 4, {"x": image.map(lambda v, index: "a" * (index + 1))}, shuffle=False)))
+    assert batch["x"] == ["a", "aa", "aaa", "aaaa"]
+
+
 # -- types and texts --------------------------------------------------------------------------------
 
 PROGRAM = """
@@ -102,12 +110,22 @@ PROGRAM = """
 """
 
 
-def test_a_users_program_type_checks_and_runs(tmp_path: pathlib.Path) -> None:
+@pytest.mark.timeout(600 * SLOWDOWN)  # mypy looks through torch, once: what it found is kept
+def test_a_users_program_type_checks_and_runs(tmp_path: pathlib.Path, repository: pathlib.Path) -> None:
     pytest.importorskip("mypy", reason="mypy is not installed")
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PROGRAM))
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n")
-    command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "program.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file",
+        "mypy.ini",
+        "program.py",
+        "--cache-dir",
+        str(repository / "build/mypy-of-users"),
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     wrong = program.read_text().replace('shuffle="pool"', 'shuffle="pol"').replace('tail="drop"', 'tail="dorp"')

@@ -164,3 +164,10 @@ def test_a_cut_gzip_is_an_error(tmp_path: pathlib.Path) -> None:
     data = gzip.compress(b'{"a": 1}\n' * 1000)
     with pytest.raises(hr.DataError, match="cut short"):
         hr.open(put(tmp_path / "c.jsonl.gz", data[:-9]))
+
+
+def test_one_json_list_is_refused_with_the_command_that_makes_lines_of_it(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "list.json"
+    pd.DataFrame({"n": [1, 2]}).to_json(path, orient="records")
+    with pytest.raises(hr.UsageError, match=r"one JSON list.*jq -c '\.\[\]' .*list\.json > .*list\.jsonl"):
+        hr.open(path)

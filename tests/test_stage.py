@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import headrace as hr
 import pytest
+import servers
 import support
 
 
@@ -184,3 +186,94 @@ def test_indexes_that_opening_left_go_with_the_copy(data: support.Data, tmp_path
     assert list((tmp_path / "to").glob("*.hridx"))
     hr.remove_stage(tmp_path / "to")
     assert not (tmp_path / "to").exists()
+
+
+def shards_of_16(folder: pathlib.Path, shards: int = 32) -> pathlib.Path:
+    folder.mkdir()
+    for shard in range(shards):
+        support.write_tar(folder / f"{shard:02d}.tar", [(f"{shard:02d}{n:03d}.bin", bytes([shard]) * 20_000) for n in range(16)])
+    return folder
+
+
+SHARE = {"batch_size": 4, "seed": 1, "shuffle": "pool", "reassign_every": 3, "rank": 2, "world_size": 4}
+
+
+def test_a_share_copied_ahead_is_what_the_loader_finds_and_it_stays(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = shards_of_16(tmp_path / "d")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    report = hr.stage(source, tmp_path / "to", share=SHARE, verify=True)
+    assert report["files"] == 16 and report["copied_bytes"] == report["bytes"]
+    assert hr.stage(source, tmp_path / "to", share=SHARE)["copied_bytes"] == 0
+    copies = sorted((tmp_path / "to").rglob("*.tar"))
+    loader = hr.Loader(source, fields={"x": hr.bytes("bin")}, output="numpy", stage=tmp_path / "to", stage_share=True, **SHARE)  # type: ignore[arg-type]
+    # Not the third epoch: behind it the fourth is read ahead, which is no longer of this share.
+    assert len([x for epoch in range(2) for batch in loader.epoch(epoch) for x in batch["x"]]) == 2 * 128
+    found = loader.stats()["stage"]
+    # One at most of the source: the first sample of all is looked at when a Loader is made.
+    assert found["source_reads"] <= 1 < found["staged_reads"] and found["bytes_there"] == found["bytes"] == report["bytes"]
+    with pytest.raises(hr.Error, match="a job is reading this copy"):
+        hr.remove_stage(tmp_path / "to")
+    loader.close()
+    del loader
+    assert sorted((tmp_path / "to").rglob("*.tar")) == copies  # whoever copied it ahead keeps it
+    assert hr.remove_stage(tmp_path / "to") >= report["bytes"]
+    assert not (tmp_path / "to").exists()
+
+
+def test_the_command_copies_a_share_and_says_what_it_needs(tmp_path: pathlib.Path) -> None:
+    source = shards_of_16(tmp_path / "d")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "headrace", "stage", str(source), str(tmp_path / "to"), "--share", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    refused = run()
+    assert refused.returncode == 2 and "--batch-size" in refused.stderr
+    order = ("--batch-size", "4", "--seed", "1", "--shuffle", "pool", "--reassign-every", "3")
+    done = run(*order, "--rank", "2", "--world-size", "4", "--local-ranks", "2")
+    assert done.returncode == 0 and "16 files" in done.stdout, done.stderr
+    assert run(*order, "--shuffle", "some").returncode == 2
+    with pytest.raises(hr.UsageError, match="settles no order"):
+        hr.stage(source, tmp_path / "to", share={"fields": {}})
+
+
+def test_all_ranks_of_a_node_may_stage_their_share_at_once(tmp_path: pathlib.Path) -> None:
+    source = shards_of_16(tmp_path / "d", 8)
+    code = f"""
+import sys, headrace as hr
+share = {{**{SHARE!r}, "rank": int(sys.argv[3]), "local_ranks": 4}}
+print(hr.stage(sys.argv[1], sys.argv[2], share=share)["copied_bytes"])
+"""
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(source), str(tmp_path / "to"), str(n)], stdout=subprocess.PIPE, text=True
+        )
+        for n in range(4)
+    ]
+    copied = [int(one.communicate(timeout=120)[0]) for one in ranks]
+    assert sum(copied) == max(copied) > 0  # one copied, the others waited
+
+
+def test_a_source_that_fails_ends_the_copy_with_its_reason(tmp_path: pathlib.Path) -> None:
+    """A server that is gone is no other process that copies: waiting for it would never end."""
+    source = shards_of_16(tmp_path / "d", 2)
+    with servers.odd_server(source) as odd:
+        urls = [odd.url(f"{n:02d}.tar") for n in range(2)]
+        storage = hr.storage(retries=0, backoff=0.01)
+        hr.build_index(urls, tmp_path / "index", storage=storage)
+
+        def fails(handler: Any, number: int) -> bool:
+            if handler.command == "GET":
+                handler.body(500, b"")
+            return bool(handler.command == "GET")
+
+        odd.answer = fails
+        loader = hr.Loader(
+            urls, 4, {"x": hr.bytes("bin")}, output="numpy", storage=storage, index=tmp_path / "index", stage=tmp_path / "to"
+        )
+        for one in loader._staged:
+            with pytest.raises(hr.StorageError, match="500"):
+                one.wait_until_staged()
+        loader.close()

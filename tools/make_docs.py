@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 import headrace as hr
+import make_cpp_steps
 import make_flow_svg
 import make_jpeg_svg
 import make_steps
@@ -92,6 +93,8 @@ def main() -> int:
     made = {
         "python/headrace/_core.pyi": stubs(),
         "python/headrace/_steps.py": steps(),
+        "include/headrace/step_options.h": make_cpp_steps.options(),
+        "include/headrace/step_methods.inc": make_cpp_steps.methods(),
         "docs/formats.md": formats(),
         "docs/reference.md": reference(),
         "docs/images/flow.svg": make_flow_svg.draw(),

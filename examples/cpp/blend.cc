@@ -19,7 +19,7 @@ uint64_t checksum(const hr::Array& array) {
 }
 
 hr::Field cropped(const hr::Field& picture) {
-  return picture.step("random_resized_crop", {{"size", 32}}).step("random_flip");
+  return picture.random_resized_crop(32).random_flip();
 }
 
 void show(uint64_t epoch, const hr::Batch& batch) {
@@ -56,10 +56,9 @@ void run_blend(const hr::Blend& blend) {
 }
 
 void run_mixed(const hr::Dataset& data) {
-  hr::Loader loader(data,
-                    {{"image", cropped(hr::image("jpg")).step("cast", {{"dtype", "f32"}})},
-                     {"label", hr::scalar("cls")}},
-                    {.order = {.batch_size = 10, .seed = 7}, .mix = {hr::mixup(3), hr::cutmix(3)}});
+  hr::Loader loader(
+      data, {{"image", cropped(hr::image("jpg")).cast("f32")}, {"label", hr::scalar("cls")}},
+      {.order = {.batch_size = 10, .seed = 7}, .mix = {hr::mixup(3), hr::cutmix(3)}});
   loader.begin();
   const auto batch = loader.next();
   const hr::Array& label = (*batch)["label"].values;

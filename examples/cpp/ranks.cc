@@ -19,11 +19,7 @@ constexpr uint64_t kGlobalBatch = 24;
 
 hr::Loader make_loader(const hr::Dataset& data, uint32_t rank, uint32_t world) {
   const hr::Fields fields{
-      {"image", hr::image("jpg")
-                    .step("random_resized_crop", {{"size", 64}})
-                    .step("random_flip")
-                    .step("normalize", {{"mean", std::vector<double>{0.485, 0.456, 0.406}},
-                                        {"std", std::vector<double>{0.229, 0.224, 0.225}}})},
+      {"image", hr::image("jpg").random_resized_crop(64).random_flip().normalize(hr::kImageNet)},
       {"label", hr::scalar("cls")}};
   hr::LoaderOptions options;
   options.order = {.batch_size = kGlobalBatch / world,

@@ -2,42 +2,27 @@
 //
 // What to make of a field of the data.  A description: it is checked when a loader is made.
 //
-//   hr::image("jpg").step("random_resized_crop", {{"size", 224}}).step("random_flip")
+//   hr::image("jpg").random_resized_crop(224, {.scale = {0.2, 1}}).random_flip()
+//       .normalize(hr::kImageNet)
 //
-// Steps and their parameters are those of the Python methods of the same name (docs/reference.md).
+// Steps are methods with the names, parameters and defaults of Python's: what must be given comes
+// first, what may be left out is a member of an options struct (step_options.h).  step() takes them
+// by name, and those of arrays: hr::array("x").step("random_flip", {{"axes", -1}}).
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "headrace/array.h"
 #include "headrace/error.h"
+#include "headrace/step_options.h"
+#include "headrace/value.h"
 
 namespace hr {
-
-// A parameter.  The constructors keep literals from becoming something else.
-class Value {
- public:
-  Value(bool v) : value_(v) {}
-  Value(int v) : value_(int64_t{v}) {}
-  Value(int64_t v) : value_(v) {}
-  Value(double v) : value_(v) {}
-  Value(const char* v) : value_(std::string(v)) {}
-  Value(std::string v) : value_(std::move(v)) {}
-  Value(std::vector<double> v) : value_(std::move(v)) {}
-  const auto& get() const { return value_; }
-
- private:
-  std::variant<bool, int64_t, double, std::string, std::vector<double>> value_;
-};
-
-using Values = std::map<std::string, Value>;
 
 // A function of one value: of one element type and shape, which it declares; -1 where an extent
 // varies.  Called by several threads at a time.  A DataError that it throws is a bad sample.
@@ -47,18 +32,24 @@ struct MapFunction {
   std::vector<int64_t> shape;
 };
 
+// Of the pixels of pictures, as values / 255; one for each channel.
+struct MeanAndStd {
+  Numbers mean, std;
+};
+inline const MeanAndStd kImageNet{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
+
 struct Field {
   // "image", "scalar", "array", "tokens", "text", "bytes", "json", "key", "boxes", "points"
   std::string what;
   std::string field;
   Values options;
   std::vector<std::pair<std::string, Values>> steps;
-  std::string packing;            // "": dense where the shape is fixed; "list", "padded", "ragged"
-  bool many = false;              // any number of values a sample
-  bool is_mask = false;           // class numbers: resampled to the nearest pixel, never blended
-  std::string group;              // of hr::joint(); "": none
-  bool leads = false;             // the picture that the group follows
-  std::optional<Value> pad = {};  // what padded values are filled up with; 0 unless given
+  std::string packing;   // "": dense where the shape is fixed; "list", "padded", "ragged"
+  bool many = false;     // any number of values a sample
+  bool is_mask = false;  // class numbers: resampled to the nearest pixel, never blended
+  std::string group;     // of hr::joint(); "": none
+  bool leads = false;    // the picture that the group follows
+  std::optional<Value> pad_value = {};  // what padded values are filled up with; 0 unless given
   std::optional<Value> otherwise = {};  // in place of a value that a sample lacks
   bool is_optional = false;  // a sample may lack it; column NAME_valid says which have it
   std::optional<MapFunction> function = {};
@@ -68,6 +59,10 @@ struct Field {
     out.steps.emplace_back(std::move(name), std::move(values));
     return out;
   }
+#include "headrace/step_methods.inc"
+
+  Field normalize(const MeanAndStd& both) const { return normalize(both.mean, both.std); }
+
   // Takes any number of values a sample; Column::first then says which are whose.
   Field each() const {
     Field out = *this;
@@ -84,7 +79,7 @@ struct Field {
   // Values are filled up with `value`, a number of the field's type, to the largest of the batch.
   Field padded(Value value = 0) const {
     Field out = packed("padded");
-    out.pad = std::move(value);
+    out.pad_value = std::move(value);
     return out;
   }
   // What a sample that lacks the field gets: a number, a text (of text, bytes, JSON and boxes), or
@@ -157,8 +152,8 @@ using Fields = std::vector<std::pair<std::string, Field>>;
 // Fields that share their draws: every crop, flip and rotation falls alike on all of them.  The
 // first picture leads, and comes first.  Add the others to what it returns:
 //
-//   hr::Fields fields = hr::joint({{"image", hr::image("jpg").step("random_flip")},
-//                                  {"mask", hr::mask("png").step("random_flip")}});
+//   hr::Fields fields = hr::joint({{"image", hr::image("jpg").random_flip()},
+//                                  {"mask", hr::mask("png").random_flip()}});
 //   fields.emplace_back("label", hr::scalar("cls"));
 HEADRACE_API Fields joint(const Fields& fields);
 

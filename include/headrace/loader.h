@@ -3,7 +3,7 @@
 // Loader: batches of a data set, decoded ahead of the consumer by threads of its own.
 //
 //   hr::Loader loader(hr::open("train-{0000..0007}.tar"),
-//                     {{"image", hr::image("jpg").step("random_resized_crop", {{"size", 224}})},
+//                     {{"image", hr::image("jpg").random_resized_crop(224)},
 //                      {"label", hr::scalar("cls")}},
 //                     {.order = {.batch_size = 64, .seed = 1}});
 //   for (uint64_t epoch = loader.next_epoch(); epoch < 90; ++epoch) {

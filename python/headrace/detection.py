@@ -165,6 +165,9 @@ def _yolo_folders(path: str, part: str) -> tuple[str, str, str] | None:
         splits = [n for n in sorted(os.listdir(images)) if os.path.isdir(os.path.join(images, n)) and _core.is_split(n)]
         if part and part in splits:
             return path, os.path.join(images, part), os.path.join(labels, part)
+        if part:
+            known = f"it holds {', '.join(splits)}" if splits else "its pictures are not divided"
+            raise UsageError(f"{path} has no split '{part}'; {known}")
         if splits and len(splits) == len([n for n in os.listdir(images) if not n.startswith(".")]):
             raise UsageError(f"{path} holds the splits {', '.join(splits)}: say which, as in '{path}#{splits[0]}'")
         root = path if _yolo_names(path) else os.path.dirname(path)
@@ -205,13 +208,35 @@ def yolo(path: str, part: str) -> _core.Source | None:
 # -- Pascal VOC ------------------------------------------------------------------------------------
 
 
-def voc(path: str, names: Sequence[str]) -> _core.Source | None:
+def _voc_listed(path: str, part: str) -> set[str] | None:
+    """The stems that ``ImageSets/Main/PART.txt`` lists; None where nothing divides the pictures."""
+    folder = os.path.join(path, "ImageSets", "Main")
+    found = os.listdir(folder) if os.path.isdir(folder) else []
+    splits = sorted(n[:-4] for n in found if n.endswith(".txt") and "_" not in n)  # cat_train.txt is of one class
+    if part not in splits:
+        if part:
+            known = f"ImageSets/Main has {', '.join(splits)}" if splits else "its pictures are not divided"
+            raise UsageError(f"{path} has no split '{part}'; {known}")
+        if len(splits) > 1:
+            raise UsageError(f"{path} holds the splits {', '.join(splits)}: say which, as in '{path}#{splits[0]}'")
+        return None
+    with open(os.path.join(folder, f"{part}.txt"), encoding="utf-8") as f:
+        return {line.split()[0] for line in f if line.strip()}
+
+
+def voc(path: str, names: Sequence[str], part: str) -> _core.Source | None:
     """``JPEGImages/`` beside ``Annotations/``: an XML a picture. Pixels count from 1 there, from 0 here."""
     if "JPEGImages" not in names or "Annotations" not in names:
         return None
     import xml.etree.ElementTree as ET
 
     texts = [f for f in _below(os.path.join(path, "Annotations")) if f.lower().endswith(".xml")]
+    listed = _voc_listed(path, part)
+    if listed is not None:
+        texts = [f for f in texts if os.path.splitext(f)[0] in listed]
+        if len(texts) < len(listed):
+            lacks = sorted(listed - {os.path.splitext(f)[0] for f in texts})
+            raise DataError(f"{path}/ImageSets/Main/{part}.txt names '{lacks[0]}', which has no XML in Annotations")
     files, objects = [], []
     for text in texts:
         where = os.path.join(path, "Annotations", text)

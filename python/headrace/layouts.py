@@ -32,7 +32,8 @@ def recognise(urls: Sequence[str], root: str | None) -> _core.Source | None:
     if len(urls) == 1:
         path, part = split_part(urls[0])
         if os.path.isdir(path):
-            return _folder(os.path.join(path, part) if part and os.path.isdir(os.path.join(path, part)) else path, part)
+            is_folder = bool(part) and os.path.isdir(os.path.join(path, part))
+            return _folder(os.path.join(path, part) if is_folder else path, part, "" if is_folder else part)
         if path.lower().endswith(".json") and os.path.isfile(path):
             found = detection.coco(path, root)
             if found is not None:
@@ -69,14 +70,17 @@ def _pictures(urls: Sequence[str], root: str | None) -> _core.Source | None:
     return made.source(folder)
 
 
-def _folder(path: str, part: str) -> _core.Source | None:
+def _folder(path: str, part: str, left: str) -> _core.Source | None:
+    """``left``: the part, where it is not the name of the folder."""
     from . import detection, tensors
 
     names = sorted(os.listdir(path))
     there = [n for n in _METADATA if n in names]
     if there:
+        if left:
+            raise UsageError(f"{path} has no part '{left}': {there[0]} lists all of its pictures")
         return _image_folder(path, there[0])
-    return detection.yolo(path, part) or detection.voc(path, names) or tensors.idx_folder(path, names, part)
+    return detection.yolo(path, left) or detection.voc(path, names, left) or tensors.idx_folder(path, names, part)
 
 
 def _rows(path: str) -> list[dict[str, Any]]:

@@ -5,8 +5,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
 #include <set>
 
 #include "bind_cache.h"
@@ -18,6 +20,7 @@
 #include "progress.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
+#include "storage/shared_use.h"
 #include "storage/stage/staged_store.h"
 
 namespace nb = nanobind;
@@ -104,6 +107,15 @@ Result<std::vector<std::string>> files_of_urls(const Store& store,
   return std::vector<std::string>(files.begin(), files.end());
 }
 
+nb::dict report_of(const StageReport& done) {
+  nb::dict out;
+  out["files"] = done.files;
+  out["bytes"] = done.bytes;
+  out["copied_bytes"] = done.copied_bytes;
+  out["notice"] = to_str(done.notice);
+  return out;
+}
+
 nb::dict stage(const std::vector<std::string>& urls, const std::vector<std::string>& known,
                const std::string& folder, unsigned streams, bool verify, nb::object function) {
   Progress progress(std::move(function));
@@ -123,13 +135,31 @@ nb::dict stage(const std::vector<std::string>& urls, const std::vector<std::stri
     }();
   }
   progress.finish();
-  const StageReport done = unwrap(std::move(report));
-  nb::dict out;
-  out["files"] = done.files;
-  out["bytes"] = done.bytes;
-  out["copied_bytes"] = done.copied_bytes;
-  out["notice"] = to_str(done.notice);
-  return out;
+  return report_of(unwrap(std::move(report)));
+}
+
+// Of `files`, what Loader(stage=folder, stage_share=True) then finds; they stay until they are
+// removed.
+nb::dict stage_kept_files(const SourceHandle& from, const std::vector<std::string>& files,
+                          const std::string& folder, unsigned streams, bool verify,
+                          nb::object function) {
+  Progress progress(std::move(function));
+  Result<StageReport> report = internal("not copied");
+  {
+    nb::gil_scoped_release release;
+    report = [&]() -> Result<StageReport> {
+      const Store& store = from.source->store();
+      HEADRACE_ASSIGN(const StagePlan plan, plan_stage(store, files));
+      const StageOptions options{
+          .streams = streams,
+          .verify = verify,
+          .progress = [&](uint64_t done) { progress.tell(done, plan.bytes); },
+          .cancel = progress.cancel()};
+      return stage_kept(store, plan, folder, options);
+    }();
+  }
+  progress.finish();
+  return report_of(unwrap(std::move(report)));
 }
 
 // The files of each source that these ranks read in the first epochs.
@@ -180,6 +210,41 @@ nb::object counts(const SourceHandle& s) {
   return d;
 }
 
+// Of decoded pictures: the folder, as `make` wrote it once for all processes of the machine.
+std::unique_ptr<SharedUse> share_folder(const std::string& folder, nb::object make) {
+  namespace fs = std::filesystem;
+  const auto is_whole = [&folder] {
+    std::error_code error;
+    return fs::exists(folder + "/headrace.json", error) &&
+           !fs::exists(folder + "/headrace.unfinished", error);
+  };
+  const auto remove = [](const std::string& place) {
+    std::error_code error;
+    fs::remove_all(place, error);
+  };
+  std::optional<nb::python_error> raised;
+  const auto call = [&]() -> Status {
+    nb::gil_scoped_acquire gil;
+    try {
+      make();
+      return {};
+    } catch (nb::python_error& e) {
+      raised.emplace(e);
+      return cancelled("the function raised");
+    }
+  };
+  Result<std::unique_ptr<SharedUse>> use = internal("not taken");
+  {
+    nb::gil_scoped_release release;
+    const std::string parent = fs::path(folder).parent_path().string();
+    const std::string name = fs::path(folder).filename().string();
+    SharedUse::sweep(parent, name.substr(0, name.rfind('-') + 1), folder, remove);
+    use = SharedUse::take({folder, is_whole, call, remove, nullptr});
+  }
+  if (raised) throw nb::python_error(*raised);
+  return unwrap(std::move(use));
+}
+
 nb::list notices(const SourceHandle& s) {
   nb::list out;
   if (s.staged == nullptr) return out;
@@ -190,6 +255,8 @@ nb::list notices(const SourceHandle& s) {
 }  // namespace
 
 void bind_stage(nb::module_& m) {
+  nb::class_<SharedUse>(m, "SharedUse");
+  m.def("share_folder", &share_folder, nb::arg("folder"), nb::arg("make"));
   m.def("share_of", &share_of, nb::arg("sources"), nb::arg("plan"), nb::arg("ranks"),
         nb::arg("epochs"));
   m.def("stage", &stage, nb::arg("urls"), nb::arg("known"), nb::arg("folder"),
@@ -198,7 +265,9 @@ void bind_stage(nb::module_& m) {
       "remove_stage",
       [](const std::string& folder) {
         nb::gil_scoped_release release;
-        return unwrap(remove_stage(folder));
+        Result<uint64_t> removed = remove_stage(folder);
+        if (removed.status().code() == Code::kNotFound) removed = remove_kept(folder);
+        return unwrap(std::move(removed));
       },
       nb::arg("folder"));
 }
@@ -206,6 +275,8 @@ void bind_stage(nb::module_& m) {
 void bind_staged(nb::class_<SourceHandle>& source) {
   source.def("files", &source_files)
       .def("staged", &staged, nb::arg("folder"), nb::arg("only") = nb::none())
+      .def("stage_kept", &stage_kept_files, nb::arg("files"), nb::arg("folder"), nb::arg("streams"),
+           nb::arg("verify"), nb::arg("progress") = nb::none())
       .def("stage_counts", &counts)
       .def("stage_notices", &notices)
       .def("wait_until_staged", [](const SourceHandle& s) {

@@ -8,6 +8,7 @@
 
 #include "array/zarr_documents.h"
 #include "array/zarr_listing.h"
+#include "array/zarr_metadata.h"
 #include "array/zarr_shards.h"
 #include "base/parallel.h"
 #include "convert.h"
@@ -99,9 +100,30 @@ nb::tuple zarr_chunks(nb::handle folder, Extents grid, std::string lead,
                         as_numpy(std::move(bytes), {count}), looked_at);
 }
 
+// (description, grid, lead, separator, shards as zarr_chunks() takes them) of one array, by its
+// documents.
+nb::tuple zarr_array(nb::handle name, const nb::bytes& document, nb::handle attributes) {
+  const auto parsed = [](const nb::bytes& text) {
+    return unwrap(Json::parse({text.c_str(), text.size()}));
+  };
+  const Json meta = parsed(document);
+  std::optional<Json> said;
+  if (!attributes.is_none()) said = parsed(nb::cast<nb::bytes>(attributes));
+  const ZarrMetadata found =
+      unwrap(zarr_metadata(to_tree(name).text(), meta, said ? &*said : nullptr));
+  nb::object shards = nb::none();
+  if (found.shard)
+    shards = nb::make_tuple(nb::cast(found.shard->per_shard), nb::cast(found.shard->chunks),
+                            found.shard->at_start, found.shard->is_checked);
+  return nb::make_tuple(to_object(tree_of(found.array)), nb::cast(found.keys.grid), found.keys.lead,
+                        std::string(1, found.keys.separator), shards);
+}
+
 }  // namespace
 
 void bind_zarr(nb::module_& m) {
+  m.def("zarr_array", &zarr_array, nb::arg("name"), nb::arg("document"),
+        nb::arg("attributes").none());
   m.def("zarr_chunks", &zarr_chunks, nb::arg("folder"), nb::arg("grid"), nb::arg("lead"),
         nb::arg("separator"), nb::arg("shards").none());
 }

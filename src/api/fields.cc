@@ -132,7 +132,7 @@ std::vector<headrace::FieldRequest> requests_of(const Fields& fields) {
     request.many = field.many;
     request.joint = field.group;
     request.leads = field.leads;
-    if (field.pad) request.pad = number_of(*field.pad, name, "padded()");
+    if (field.pad_value) request.pad = number_of(*field.pad_value, name, "padded()");
     if (field.otherwise) request.otherwise = default_of(*field.otherwise, name);
     request.optional = field.is_optional;
     if (field.function) request.then = then_call(name, *field.function);

@@ -26,9 +26,8 @@ Result<OpenedFile> open_npy(const Store& store, const std::string& path);
 // All variables of a classic NetCDF file.
 Result<OpenedFile> open_netcdf_classic(const Store& store, const std::string& path);
 
-// The arrays of a Zarr store, or of a group of it, and where their chunks lie.  Codecs, types and
-// fill values that headrace in Python reads through zarr-python, and dates, complex numbers and
-// texts, have a reason in `why`.
+// The arrays of a Zarr store, or of a group of it, and where their chunks lie.  Codecs and texts
+// that headrace in Python reads through zarr-python have a reason in `why`.
 Result<OpenedFile> open_zarr(const Store& store, const std::string& root, const std::string& group,
                              const RunJobs& run);
 

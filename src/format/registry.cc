@@ -43,6 +43,12 @@ std::string_view unpacks(Bytes head) {
   return "";
 }
 
+bool is_json_list(Bytes head) {
+  const std::string_view text = as_text(head);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '[';
+}
+
 std::string known_formats() {
   std::string known;
   for (const Format* format : all_formats())
@@ -71,6 +77,11 @@ Result<const Format*> guess_format(Bytes head, std::string_view path) {
                fmt::format("it is compressed as a whole with {}, so that no sample can be read by "
                            "itself; unpack it: {} -dk {}",
                            command, command, path))
+        .in_file(path);
+  if (lower.ends_with(".json") && is_json_list(head))
+    return invalid(fmt::format("it is one JSON list, and tables are read a record a line; write it "
+                               "so: jq -c '.[]' {} > {}l",
+                               path, path))
         .in_file(path);
   return invalid(fmt::format("neither its bytes nor its name tell a format; known: {}",
                              known_formats()))

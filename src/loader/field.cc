@@ -113,6 +113,12 @@ Result<Packing> choose_packing(const FieldRequest& request, const Decoder& decod
   }
   if (value.is_fixed() || request.what != "image" || decoder.deferred() != nullptr)
     return default_packing(value);
+  if (request.then && value.shape.size() == 1) return default_packing(value);  // a text, a list
+  if (request.then)
+    return invalid(fmt::format(
+        "field '{}': the function gives values of different sizes ({}), which do not fit into one "
+        "batch; ask for .list(), .padded() or .ragged()",
+        request.output, value.text()));
   return invalid(fmt::format(
       "field '{}': pictures of different sizes do not fit into one batch ({}); add .resize((h, "
       "w)), "

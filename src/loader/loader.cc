@@ -300,8 +300,13 @@ void Loader::choose_policies(const LoaderOptions& options) {
   e.io_threads = std::clamp(e.compute_threads, 2, 16);
   if (parallel > 0) e.io_threads = static_cast<int>(std::clamp<uint32_t>(parallel, 4, 64));
   uint64_t bytes = 0;
+  uint64_t samples = 0;
   for (const PlanSource& source : plan_sources_) bytes += source.bytes;
-  e.ranges_first_bytes = std::min(e.ranges_first_bytes, bytes / 64);
+  for (const LoaderSource& source : sources_) samples += source.source->size();
+  const uint64_t first_batch_bytes =
+      bytes / std::max<uint64_t>(1, samples) * (cut.batch / std::max(1u, cut.world));
+  // The first batch comes by ranges, all of it: of runs it would need nearly every one.
+  e.ranges_first_bytes = std::min(e.ranges_first_bytes, std::max(bytes / 64, first_batch_bytes));
   // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
   if (!reads_runs() || held <= e.memory_budget_bytes / 2) return;
   for (SourceWork& work : works_) work.policy.runs = false;

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/parallel.h"
 #include "storage/lru.h"
 #include "storage/shared_file.h"
+#include "storage/spare_buffers.h"
 
 namespace headrace {
 namespace {
@@ -57,19 +59,37 @@ Result<Layout> lay_out(const Store& inner, std::vector<std::string> files) {
   return out;
 }
 
+// Of a store that is far away many reads at a time.
+unsigned streams_of(const Store& inner, const Layout& layout) {
+  if (layout.order.empty()) return 1;
+  const StoreCost cost = inner.cost(layout.order.front());
+  return cost.is_near() ? 1 : std::clamp<unsigned>(cost.parallel_reads, 1, 16);
+}
+
 Status fill(const Store& inner, const Layout& layout, const std::atomic<bool>* cancel,
             MutableBytes content) {
-  Buffer piece;
+  struct Part {
+    const std::string* file;
+    uint64_t offset;
+    uint64_t length;
+    uint64_t place;
+  };
+  std::vector<Part> parts;
   for (const std::string& file : layout.order) {
     const Extent& extent = layout.extents.at(file);
-    for (uint64_t at = 0; at < extent.info.bytes; at += kReadBytes) {
-      if (cancel != nullptr && cancel->load()) return cancelled("reading into memory was ended");
-      const uint64_t length = std::min(kReadBytes, extent.info.bytes - at);
-      HEADRACE_TRY(inner.read_at(file, at, length, piece));
-      std::memcpy(content.data() + extent.begin + at, piece.data(), length);
-    }
+    for (uint64_t at = 0; at < extent.info.bytes; at += kReadBytes)
+      parts.push_back({&file, at, std::min(kReadBytes, extent.info.bytes - at), extent.begin + at});
   }
-  return {};
+  SpareBuffers spare;
+  return parallel_for(parts.size(), streams_of(inner, layout), [&](size_t n) -> Status {
+    if (cancel != nullptr && cancel->load()) return cancelled("reading into memory was ended");
+    const Part& part = parts[n];
+    Buffer piece = spare.take();
+    HEADRACE_TRY(inner.read_at(*part.file, part.offset, part.length, piece));
+    std::memcpy(content.data() + part.place, piece.data(), part.length);
+    spare.give_back(std::move(piece));
+    return {};
+  });
 }
 
 // The memory that files are held in.  Immutable.

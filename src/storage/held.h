@@ -11,12 +11,9 @@
 //   | HRHELD1 | all, u64 |        |           |                                |
 //   +---------+----------+--------+-----------+- - - - - - - - - - - - - - - -+
 //
-// The first process to come writes a temporary file beside it and renames: a file of that name is
-// complete.  Whoever uses one holds a shared flock on it; who closes it and gets an exclusive one
-// was the last and removes it.  Locks end with their process, so nothing is left locked by a
-// killed one: its complete file is used again or swept away by the next that holds anything, its
-// incomplete one is swept away.  Only files of this name and user are ever removed.  Nobody
-// shortens a file of ours, and its pages are allocated before they are written: no SIGBUS.
+// Shared as shared_use.h tells: the first process to come writes it, the last removes it, and what
+// killed ones left is used again or swept away.  Only files of this name and user are ever removed.
+// Nobody shortens a file of ours, and its pages are allocated before they are written: no SIGBUS.
 //
 // Where /dev/shm has no room the process keeps the bytes for itself.
 #pragma once

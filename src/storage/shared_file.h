@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedFile: memory under a name that processes share, made once and removed by the last user;
-// held.h tells how.
+// SharedFile: memory under a name that processes share (shared_use.h), as a file that is mapped.
+// Its content is written to PLACE.part and renamed, so that a file of that name is complete.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "storage/shared_use.h"
 
 namespace headrace {
 
@@ -32,24 +33,14 @@ class SharedFile {
   SharedFile& operator=(const SharedFile&) = delete;
 
   Bytes content() const;
-  bool was_there() const { return was_there_; }
+  bool was_there() const { return use_->was_there(); }
 
  private:
-  SharedFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  static Result<std::unique_ptr<SharedFile>> open_complete(const std::string& path,
-                                                           const Wish& wish);
-  static Result<std::unique_ptr<SharedFile>> make(const std::string& path, const Wish& wish);
-  Status map(const Wish& wish);
-  // Removes the file if no other process uses it.  Once.
-  void let_go();
-  friend struct AtExit;
+  SharedFile() = default;
 
-  const std::string path_;
-  int fd_ = -1;
   std::byte* memory_ = nullptr;
   size_t size_ = 0;
-  bool was_there_ = true;
-  int pid_ = 0;  // a forked child shares the lock and must not touch it
+  std::unique_ptr<SharedUse> use_;
 };
 
 }  // namespace headrace

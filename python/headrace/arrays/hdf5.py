@@ -16,7 +16,7 @@ from ..errors import DataError, Error, NotFound, Unsupported, UsageError
 from .groups import in_group
 from .h5py import Numbers, Values, bytes_of
 from .hdf5_chunks import find_chunks
-from .hdf5_quick import DimensionNames, fill_of_numbers, read_attributes
+from .hdf5_quick import DimensionNames, QuickDataset, attribute_names, fill_of_numbers, read_attributes
 from .hdf5_types import Column, Types
 from .model import LazyArrays, Stored, is_big, no_places, number_type, one_place, plain_attributes
 from .stored_files import StoreFile, absolute, is_url
@@ -97,7 +97,9 @@ def _arrays(h5py: Any, file: Any, path: str, group: str, all_of_them: bool) -> M
         if not _is_bare_dimension(h5py, dataset):
             chosen.append((prefix, place, dataset))
     if all_of_them or len(chosen) <= _FEW:
-        return {a.name: a for prefix, place, found in chosen for a in about.arrays(h5py.Dataset(found), prefix, _short(place))}
+        return {
+            a.name: a for prefix, place, found in chosen for a in about.arrays(QuickDataset(h5py, found), prefix, _short(place))
+        }
     several = {place for _, place, found in chosen if found.get_type().get_class() == h5py.h5t.COMPOUND}
     places = {prefix + _short(place): (place, prefix) for prefix, place, _ in chosen if place not in several}
 
@@ -134,6 +136,7 @@ class _File:
         self.types = Types(h5py, self.address_bytes)
         self.checked: set[Any] = set()  # kinds of chunk index
         self.dims = DimensionNames(h5py)
+        self._known: dict[bytes, tuple[list[Column], int, bool]] = {}  # types, by their encoding
 
     def arrays(self, dataset: Any, prefix: str = "", short: str = "") -> list[Stored]:
         """One; of a compound type one for each member. One that h5py has no words for is named, and not read."""
@@ -148,21 +151,33 @@ class _File:
         if shape is None:
             return [Stored(name, (), why="it is empty (a null data space)")]
         tid, plist = dataset.id.get_type(), dataset.id.get_create_plist()
-        columns = list(self.types.columns(tid))
-        like = Stored(name, self.dims.of(dataset.id, short), tuple(map(int, shape)), files=[self.path])
-        reason = _layout(self.h5py, dataset, plist, like, self.types.stored_bytes(tid), self.checked)
+        attributes = attribute_names(self.h5py, dataset.id)
+        columns, stored_bytes, is_number = self._elements(tid)
+        like = Stored(name, self.dims.of(dataset.id, short, len(shape), attributes), tuple(map(int, shape)), files=[self.path])
+        reason = _layout(self.h5py, dataset, plist, like, stored_bytes, self.checked)
         if reason:
             reason += _missing_filters(self.h5py, dataset)
         out = []
         for column in columns:
             odd = column.why and not column.path and number_type(dataset.dtype)
             if reason or odd:
-                out.append(self._through_h5py(dataset, like, column, reason or column.why))
+                out.append(self._through_h5py(dataset, like, column, reason or column.why, attributes))
             else:
-                is_plain = not column.path and tid.get_class() in (self.h5py.h5t.INTEGER, self.h5py.h5t.FLOAT)
-                fill = fill_of_numbers(plist, column.dtype, column.big_endian) if is_plain and not column.why else None
-                out.append(self._column(dataset, like, column, self.types.stored_bytes(tid), fill))
+                is_plain = is_number and not column.path and not column.why
+                fill = fill_of_numbers(plist, column.dtype, column.big_endian) if is_plain else None
+                out.append(self._column(dataset, like, column, stored_bytes, fill, attributes))
         return out
+
+    def _elements(self, tid: Any) -> tuple[list[Column], int, bool]:
+        """The columns of a type, the bytes of an element, and whether it is a number. Files have many variables of few types."""
+        try:
+            key = tid.encode()
+        except (RuntimeError, ValueError, TypeError):  # of a type that libhdf5 cannot write by itself
+            key = b"%d" % len(self._known)
+        if key not in self._known:
+            is_number = tid.get_class() in (self.h5py.h5t.INTEGER, self.h5py.h5t.FLOAT)
+            self._known[key] = list(self.types.columns(tid)), self.types.stored_bytes(tid), is_number
+        return self._known[key]
 
     def _named(self, like: Stored, column: Column) -> Stored:
         out, axes = like, len(like.shape)
@@ -179,7 +194,9 @@ class _File:
             out.why = "it has several texts of fixed length a sample"
         return out
 
-    def _column(self, dataset: Any, like: Stored, column: Column, stored_bytes: int, fill: bytes | None) -> Stored:
+    def _column(
+        self, dataset: Any, like: Stored, column: Column, stored_bytes: int, fill: bytes | None, attributes: list[bytes]
+    ) -> Stored:
         out = self._named(like, column)
         if out.why:
             return out
@@ -194,7 +211,7 @@ class _File:
         if column.name:
             out.record = (stored_bytes, column.offset, len(column.inner))
         elif column.kind == "array":
-            out.unpack_by(read_attributes(self.h5py, dataset))
+            out.unpack_by(read_attributes(self.h5py, dataset, attributes))
         return out
 
     def _values(self, dataset: Any, out: Stored, column: Column, stored_bytes: int, fill: bytes) -> Stored:
@@ -223,7 +240,7 @@ class _File:
         out.places, out.filters, out.literal = no_places(0), [], b""
         return out
 
-    def _through_h5py(self, dataset: Any, like: Stored, column: Column, reason: str) -> Stored:
+    def _through_h5py(self, dataset: Any, like: Stored, column: Column, reason: str, attributes: list[bytes]) -> Stored:
         """What the engine cannot read itself: numbers of any layout, values of variable length one by one."""
         count = math.prod(like.shape)
         out = self._named(like, column)
@@ -249,7 +266,7 @@ class _File:
         out.places = one_place(0, count * element) if count else no_places(0)
         out.reader = Numbers(self.path, dataset.name, element, column.path)
         if column.kind == "array" and not column.path:
-            out.unpack_by(read_attributes(self.h5py, dataset))
+            out.unpack_by(read_attributes(self.h5py, dataset, attributes))
         return out
 
 

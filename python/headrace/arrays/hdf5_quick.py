@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,32 @@ _COORDINATES = b"_Netcdf4Coordinates"
 _INTEGER, _FLOAT, _STRING = 0, 1, 3
 
 
-def read_attributes(h5py: Any, dataset: Any) -> dict[str, Any]:
-    """Each read once, without those that say how the file is built, and those of a type that h5py has no words for."""
+class QuickDataset:
+    """An h5py.Dataset that is made when something is asked of it beyond its identifier."""
+
+    def __init__(self, h5py: Any, identifier: Any) -> None:
+        self.id = identifier
+        self._h5py = h5py
+
+    @functools.cached_property
+    def whole(self) -> Any:
+        return self._h5py.Dataset(self.id)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.whole, name)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.whole[index]
+
+
+def attribute_names(h5py: Any, identifier: Any) -> list[bytes]:
     names: list[bytes] = []
-    h5py.h5a.iterate(dataset.id, lambda name, *_: names.append(name))
+    h5py.h5a.iterate(identifier, lambda name, *_: names.append(name))
+    return names
+
+
+def read_attributes(h5py: Any, dataset: Any, names: list[bytes]) -> dict[str, Any]:
+    """Each read once, without those that say how the file is built, and those of a type that h5py has no words for."""
     out: dict[str, Any] = {}
     for raw in names:
         name = raw.decode("utf-8", "surrogateescape")
@@ -55,13 +78,14 @@ class DimensionNames:
         self._by_address: dict[int, str] = {}
         self._by_number: dict[int, str] = {}
 
-    def of(self, identifier: Any, name: str) -> tuple[str, ...]:
-        h5ds, rank = self._h5py.h5ds, identifier.rank
-        numbers = self._numbers(identifier, rank)
+    def of(self, identifier: Any, name: str, rank: int, attributes: list[bytes]) -> tuple[str, ...]:
+        """``attributes``: the names of those that it has."""
+        h5ds = self._h5py.h5ds
+        numbers = self._numbers(identifier, rank) if rank and _COORDINATES in attributes else []
         if numbers and all(n in self._by_number for n in numbers):
             return tuple(self._by_number[n] for n in numbers)
         is_scale = h5ds.is_scale(identifier)
-        has_list = not is_scale and self._h5py.h5a.exists(identifier, b"DIMENSION_LIST")
+        has_list = not is_scale and b"DIMENSION_LIST" in attributes
         out = []
         for i in range(rank):
             dim = None
@@ -75,10 +99,7 @@ class DimensionNames:
         return tuple(out)
 
     def _numbers(self, identifier: Any, rank: int) -> list[int]:
-        h5a = self._h5py.h5a
-        if not rank or not h5a.exists(identifier, _COORDINATES):
-            return []
-        attribute = h5a.open(identifier, _COORDINATES)
+        attribute = self._h5py.h5a.open(identifier, _COORDINATES)
         if attribute.get_storage_size() != 4 * rank:
             return []
         numbers = np.empty(rank, np.int32)

@@ -58,10 +58,10 @@ class ZarrNumbers(Numbers):
         return data.astype(data.dtype.newbyteorder("<"), copy=False)
 
 
-def through_zarr(root: str, folder: str, out: Listed, dtype: Any, reason: str) -> Stored:
+def through_zarr(root: str, folder: str, out: Listed, reason: str) -> Stored:
     """The array with a reader; or the reason why not."""
-    plain = Stored(out.name, out.dims, out.shape, tuple(max(1, n) for n in out.shape), number_type(dtype))
-    if not plain.dtype or out.kind != "array" or out.inner:
+    plain = Stored(out.name, out.dims, out.shape, tuple(max(1, n) for n in out.shape), out.dtype)
+    if out.kind != "array" or out.inner:
         plain.why = reason
         return plain
     if is_url(root):

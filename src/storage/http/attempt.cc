@@ -13,10 +13,10 @@ namespace {
 
 constexpr uint64_t kRateBytes = 256 << 10;  // bodies below say nothing of the bandwidth
 
-Result<MutableBytes> own_memory(Buffer& buffer, uint64_t bytes) {
-  return guard([&]() -> Result<MutableBytes> {
+Result<BodyMemory> own_memory(Buffer& buffer, uint64_t bytes) {
+  return guard([&]() -> Result<BodyMemory> {
     buffer.resize(bytes);
-    return buffer.span();
+    return BodyMemory{{0, buffer.span()}};
   });
 }
 
@@ -35,14 +35,33 @@ bool HttpLoop::Try::head(HttpHead&& came) {
   }
   plan = wanted.value();
   if (plan.bytes == kWholeFile) return true;
-  const Result<MutableBytes> memory =
-      second ? own_memory(own, plan.bytes) : call.task.memory(plan.bytes);
+  Result<BodyMemory> memory = second ? own_memory(own, plan.bytes) : call.task.memory(plan.bytes);
   if (!memory.ok()) {
     status = memory.status();
     return false;
   }
-  into = memory.value();
+  into = std::move(memory).value();
   return true;
+}
+
+void HttpLoop::Try::copy(Bytes bytes) {
+  got += bytes.size();
+  while (!bytes.empty()) {
+    const BodyPiece& to = into[piece];
+    size_t n = 0;
+    if (piece_got < to.skip) {
+      n = std::min<uint64_t>(to.skip - piece_got, bytes.size());
+    } else {
+      const MutableBytes room = to.memory.subspan(piece_got - to.skip);
+      n = std::min(room.size(), bytes.size());
+      std::memcpy(room.data(), bytes.data(), n);
+    }
+    bytes = bytes.subspan(n);
+    piece_got += n;
+    if (piece_got < to.skip + to.memory.size()) continue;
+    ++piece;
+    piece_got = 0;
+  }
 }
 
 void HttpLoop::Try::sent() {
@@ -60,12 +79,17 @@ bool HttpLoop::Try::body(Bytes bytes) {
   skipped += unwanted;
   bytes = bytes.subspan(unwanted);
   const size_t wanted = std::min<uint64_t>(plan.bytes - got, bytes.size());
-  std::memcpy(into.data() + got, bytes.data(), wanted);
-  got += wanted;
+  copy(bytes.first(wanted));
   if (got == plan.bytes && bytes.size() >= kRateBytes / 4 && plan.bytes >= kRateBytes)
     call.task.stats->bytes_a_second.add(plan.bytes * 1'000'000'000 /
                                         std::max<uint64_t>(1, progress_ns - first_byte_ns));
-  if (wanted == bytes.size()) return true;
+  if (wanted == bytes.size()) {
+    // The last ones are told of at the end, when the answer is known to be all that it says.
+    if (!second && call.task.arrived && got < plan.bytes && piece > 0) call.task.arrived(got);
+    return true;
+  }
+  rest += bytes.size() - wanted;
+  if (rest <= plan.rest) return true;
   // More than asked for: of a server that sends the whole file the rest is not wanted.
   if (plan.skip == 0 && answer.head.status == 206)
     status =

@@ -28,6 +28,8 @@ class HttpLoop::Try final : public Transfer {
   // A good answer, all of it.
   bool is_whole() const { return is_good() && (got == plan.bytes || plan.bytes == kWholeFile); }
   bool is_good() const { return answer.head.status >= 200 && answer.head.status < 300; }
+  // Into the memory, after what is there.
+  void copy(Bytes bytes);
 
   Call& call;
   const bool second;  // beside one that is late: its bytes go to memory of its own
@@ -37,7 +39,10 @@ class HttpLoop::Try final : public Transfer {
   uint64_t progress_ns = sent_ns;
   HttpAnswer answer;
   BodyPlan plan;
-  MutableBytes into;
+  BodyMemory into;
+  size_t piece = 0;        // of `into` that is filled now
+  uint64_t piece_got = 0;  // of it, with what is skipped
+  uint64_t rest = 0;       // behind all of them
   Buffer own;
   uint64_t skipped = 0;
   uint64_t got = 0;

@@ -2,6 +2,7 @@
 //
 // What the http store does when servers misbehave; conformance_test.cc has what all stores promise.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -217,6 +218,7 @@ TEST_F(HttpStore, what_is_wanted_first_goes_first) {
                      .offset = priority,
                      .length = 1,
                      .priority = priority,
+                     .group = std::make_shared<ReadGroup>(),  // none joins another
                      .done = [&left](ReadRequest&&) { --left; }});
   at.store->read(batch);
   while (left > 0) std::this_thread::sleep_for(1ms);
@@ -226,6 +228,93 @@ TEST_F(HttpStore, what_is_wanted_first_goes_first) {
   for (int i = 0; i < 6; ++i)
     EXPECT_LE(std::abs(asked[static_cast<size_t>(i)].field("range")[6] - '0' - i), 3) << i;
   EXPECT_LE(asked[0].field("range")[6], '1');
+}
+
+// Ranges of one file that wait for the only connection; what became of each.
+class JoinedRanges : public HttpStore {
+ protected:
+  static constexpr uint64_t kLength = 100;
+  JoinedRanges() {
+    for (int i = 0; i < 4400; ++i) content_ += static_cast<char>('a' + i * 7 % 26);
+    server_.put("/g", content_);
+  }
+  // Each of kLength, `apart` from the next; `more` of another length at the end.
+  std::vector<ReadRequest> read_all(int count, uint64_t apart, uint64_t last_length = kLength) {
+    StoreOptions options = kQuick;
+    options.connections = 1;
+    const OpenedUrl at = open_store(server_.url("/g"), options).value();
+    std::vector<ReadRequest> batch;
+    std::vector<ReadRequest> got(static_cast<size_t>(count));
+    std::atomic<int> left{count};
+    for (int i = 0; i < count; ++i)
+      batch.push_back({.path = at.path,
+                       .offset = static_cast<uint64_t>(i) * (kLength + apart),
+                       .length = i + 1 == count ? last_length : kLength,
+                       .done = [&got, &left, i](ReadRequest&& r) {
+                         got[static_cast<size_t>(i)] = std::move(r);
+                         --left;
+                       }});
+    at.store->read(batch);
+    while (left > 0) std::this_thread::sleep_for(1ms);
+    return got;
+  }
+  void expect_right(const ReadRequest& r) const {
+    ASSERT_TRUE(r.status.ok()) << r.status.text();
+    EXPECT_EQ(as_text(r.into.bytes()), std::string_view(content_).substr(r.offset, r.length));
+  }
+  std::string content_;
+};
+
+TEST_F(JoinedRanges, those_that_wait_together_come_in_few_requests) {
+  for (const uint64_t apart : {0u, 10u}) {
+    const size_t before = server_.requests();
+    for (const ReadRequest& r : read_all(40, apart)) expect_right(r);
+    EXPECT_LE(server_.requests() - before, 20u);
+  }
+}
+
+TEST_F(JoinedRanges, one_beyond_the_end_fails_alone) {
+  const std::vector<ReadRequest> got = read_all(40, 10, 1000);
+  for (size_t i = 0; i + 1 < got.size(); ++i) expect_right(got[i]);
+  EXPECT_EQ(got.back().status.code(), Code::kCorrupt) << got.back().status.text();
+}
+
+TEST_F(JoinedRanges, an_answer_that_breaks_off_is_gone_on_with) {
+  std::atomic<int> breaks{3};
+  const OpenedUrl file = open_store(server_.url("/g"), kQuick).value();
+  const std::string tag = file.store->stat(file.path).value().version;
+  server_.answer([&](const Asked& asked) -> std::optional<std::string> {
+    const std::string range = asked.field("range");  // bytes=A-B
+    const size_t dash = range.find('-');
+    if (dash == std::string::npos) return std::nullopt;
+    const size_t first = std::stoul(range.substr(6, dash - 6));
+    const size_t last = std::stoul(range.substr(dash + 1));
+    if (last - first < 3 * kLength || breaks-- <= 0) return std::nullopt;
+    return fmt::format(
+        "HTTP/1.1 206 x\r\nETag: {}\r\nContent-Range: bytes {}-{}/{}\r\n"
+        "Content-Length: {}\r\nConnection: close\r\n\r\n{}",
+        tag, first, last, content_.size(), last - first + 1,
+        content_.substr(first, 2 * kLength + 50));
+  });
+  for (const ReadRequest& r : read_all(40, 0)) expect_right(r);
+  EXPECT_LE(breaks.load(), 1);  // some did break off
+}
+
+TEST_F(HttpStore, where_nearly_all_of_a_file_is_wanted_the_file_is_asked_for) {
+  std::string large(size_t{3} << 20, 'x');
+  for (size_t i = 0; i < large.size(); i += 1000) large[i] = static_cast<char>('a' + i / 1000 % 26);
+  server_.put("/large", large);
+  const OpenedUrl at = open_store(server_.url("/large"), kQuick).value();
+  ASSERT_EQ(at.store->stat(at.path).value().bytes, large.size());
+  const size_t connections = server_.connections();
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(at.store->read_at(at.path, 512, large.size() - 1536, got_).ok());
+    EXPECT_EQ(text(), large.substr(512, large.size() - 1536));
+    EXPECT_EQ(server_.asked().back().field("range"), "");
+  }
+  EXPECT_LE(server_.connections(), connections + 1);  // what is not wanted does not end them
+  ASSERT_TRUE(at.store->read_at(at.path, 512, 1 << 20, got_).ok());
+  EXPECT_NE(server_.asked().back().field("range"), "");
 }
 
 TEST_F(HttpStore, a_server_without_ranges_sends_what_is_wanted_of_the_whole) {

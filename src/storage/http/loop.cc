@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "storage/http/attempt.h"
+#include "storage/http/web_read.h"
 #include "trace/notices.h"
 #include "trace/spans.h"
 
@@ -15,6 +16,9 @@ namespace {
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kLookEvery = 20 * kMillisecond;  // at stalls, limits and what is late
 constexpr int kIdleMs = 10'000;
+// Of one request for several ranges: some servers send whole files with less work than ranges, and
+// more than this gains nothing.
+constexpr uint64_t kMostJoined = uint64_t{16} << 20;
 constexpr uint64_t kLeastRate = 10'000;  // bytes a second, below which a try is not worth waiting
 
 uint64_t nanoseconds(double seconds) {
@@ -78,7 +82,7 @@ void HttpLoop::run() {
       Call& call = *delayed_.begin()->second;
       delayed_.erase(delayed_.begin());
       call.place = Call::Place::kWaiting;
-      call.pool->waiting.emplace(std::pair(call.task.priority, call.number), &call);
+      call.pool->add(call);
     }
     send_waiting(now);
     for (const Finished& what : transfers_.poll(wait_ms(now))) finished(what);
@@ -111,7 +115,7 @@ void HttpLoop::take_inbox() {
     call.self = std::prev(calls_.end());
     call.number = numbers_++;
     call.pool = &pool_of(call.task);
-    call.pool->waiting.emplace(std::pair(call.task.priority, call.number), &call);
+    call.pool->add(call);
     if (call.task.is_cancelled()) end(call, cancelled("the read was given up"), {});
   }
 }
@@ -150,14 +154,79 @@ HttpLoop::Pool& HttpLoop::pool_of(const HttpTask& task) {
 void HttpLoop::send_waiting(uint64_t now) {
   for (auto& [origin, pool] : pools_) {
     while (!pool.waiting.empty() && pool.limit.may_send(pool.under_way, pool.bytes_under_way)) {
-      Call& call = *pool.waiting.begin()->second;
-      pool.waiting.erase(pool.waiting.begin());
+      Call& first = *pool.waiting.begin()->second;
+      pool.remove(first);
+      Call& call = join_neighbours(first);
       call.place = Call::Place::kUnderWay;
       if (call.progress_ns == 0) call.progress_ns = now;
       send(call, false);
     }
     if (!pool.waiting.empty()) pool.limit.full();
   }
+}
+
+void HttpLoop::Pool::add(Call& call) {
+  waiting.emplace(std::pair(call.task.priority, call.number), &call);
+  if (call.task.read == nullptr || call.task.bytes == 0 || call.tries > 0) return;
+  const ReadRequest& request = call.task.read->request;
+  if (ranges.try_emplace({call.task.owner, request.path, request.offset}, &call).second)
+    range_bytes += call.task.bytes;
+}
+
+void HttpLoop::Pool::remove(Call& call) {
+  waiting.erase({call.task.priority, call.number});
+  if (call.task.read == nullptr) return;
+  const ReadRequest& request = call.task.read->request;
+  const auto found = ranges.find({call.task.owner, request.path, request.offset});
+  if (found == ranges.end() || found->second != &call) return;
+  range_bytes -= call.task.bytes;
+  ranges.erase(found);
+}
+
+// Where more waits than connections are free, each request takes its share of it: ranges that lie
+// one behind the other.  The call that has all of them: `call` itself, or one that lies before it.
+HttpLoop::Call& HttpLoop::join_neighbours(Call& call) {
+  if (call.task.read == nullptr || call.task.bytes == 0 || call.tries > 0) return call;
+  Pool& pool = *call.pool;
+  // Twice its share: the next ones are waiting by the time that connections are free.
+  const uint64_t share =
+      2 * (pool.range_bytes + call.task.bytes) / std::max(1u, pool.limit.limit());
+  Call* first = &call;
+  const auto fits = [&](const Call& a, const Call& b) {
+    return first->task.bytes < share && a.task.read->is_before(*b.task.read) &&
+           b.task.read->end() - a.task.read->request.offset <= kMostJoined;
+  };
+  while (true) {
+    const WebRead& read = *first->task.read;
+    const auto next = pool.ranges.lower_bound({call.task.owner, read.request.path, read.end()});
+    if (next == pool.ranges.end() || !fits(*first, *next->second)) break;
+    Call& other = *next->second;
+    pool.remove(other);
+    absorb(*first, other);
+  }
+  while (true) {
+    const ReadRequest& begin = first->task.read->request;
+    auto before = pool.ranges.lower_bound({call.task.owner, begin.path, begin.offset});
+    if (before == pool.ranges.begin()) break;
+    Call& other = *(--before)->second;
+    if (!fits(other, *first)) break;
+    pool.remove(other);
+    absorb(other, *first);
+    first = &other;
+  }
+  return *first;
+}
+
+// `call` reads what `next` reads too, which waits no longer.
+void HttpLoop::absorb(Call& call, Call& next) {
+  call.task.read->join(*next.task.read);
+  call.task.bytes = call.task.read->bytes_left();
+  call.task.priority = std::min(call.task.priority, next.task.priority);
+  call.task.is_whole_read = false;  // a second request would bring what is there already
+  const ReadRequest& first = call.task.read->request;
+  call.task.name = fmt::format("{} [{} +{}]", first.path, first.offset, call.task.bytes);
+  calls_.erase(next.self);
+  --load_;
 }
 
 void HttpLoop::send(Call& call, bool is_second) {

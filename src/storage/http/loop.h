@@ -10,8 +10,9 @@
 //
 // Why nothing is lost or done twice: a task lies in exactly one place (inbox, a pool's waiting,
 // delayed, under way), and but for the inbox only the loop's thread moves it; done() is called
-// where it is taken out for good.  Who adds or cancels wakes the loop after the inbox or the mark
-// is set.
+// where it is taken out for good, and where ranges that lie one behind the other wait together the
+// first takes the others over, to be asked for in one request.  Who adds or cancels wakes the loop
+// after the inbox or the mark is set.
 #pragma once
 
 #include <atomic>
@@ -20,6 +21,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -50,7 +52,12 @@ class HttpLoop {
   struct Pool {  // what is asked of one server
     explicit Pool(uint32_t most) : limit(most) {}
     PoolLimit limit;
-    std::map<std::pair<uint64_t, uint64_t>, Call*> waiting;  // by priority, number
+    using FilePlace = std::tuple<const void*, std::string, uint64_t>;  // owner, path, offset
+    std::map<std::pair<uint64_t, uint64_t>, Call*> waiting;            // by priority, number
+    std::map<FilePlace, Call*> ranges;  // those of them that are ranges of files, by where they lie
+    uint64_t range_bytes = 0;           // of these
+    void add(Call& call);
+    void remove(Call& call);
     uint32_t under_way = 0;
     uint64_t bytes_under_way = 0;
     bool has_answered = false;
@@ -62,6 +69,8 @@ class HttpLoop {
   void take_abandoned();
   void end_cancelled();
   void send_waiting(uint64_t now);
+  Call& join_neighbours(Call& call);
+  void absorb(Call& call, Call& next);
   void send(Call& call, bool is_second);
   static void began(Pool& pool, const Call& call);
   static void ended(Pool& pool, const Call& call);

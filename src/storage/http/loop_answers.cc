@@ -13,6 +13,7 @@
 #include "storage/http/attempt.h"
 #include "storage/http/loop.h"
 #include "storage/http/url.h"
+#include "storage/http/web_read.h"
 
 namespace headrace {
 namespace {
@@ -70,9 +71,13 @@ void HttpLoop::answered(Call& call, Try& one) {
   if (one.is_good()) {
     if (one.second && one.plan.bytes != kWholeFile) {
       if (call.first != nullptr) stop_tries(call);
-      const Result<MutableBytes> memory = call.task.memory(one.plan.bytes);
+      Result<BodyMemory> memory = call.task.memory(one.plan.bytes);
       if (!memory.ok()) return end(call, memory.status(), {});
-      std::memcpy(memory.value().data(), one.own.data(), one.plan.bytes);
+      Bytes from = one.own.bytes();
+      for (const BodyPiece& into : memory.value()) {
+        std::memcpy(into.memory.data(), from.data() + into.skip, into.memory.size());
+        from = from.subspan(into.skip + into.memory.size());
+      }
     }
     return end(call, {}, std::move(one.answer));
   }
@@ -154,6 +159,7 @@ void HttpLoop::try_again(Call& call, Status why, double wait_s) {
   if (call.tries > options.retries)
     return end(call, unavailable(fmt::format("{} ({} tries)", why.message(), call.tries)), {});
   ++call.task.stats->retries;
+  if (call.task.read != nullptr) call.task.bytes = call.task.read->bytes_left();
   call.redirects = 0;
   call.hedged = false;
   const double doubled = options.backoff_s * static_cast<double>(1u << std::min(call.tries, 16u));
@@ -175,8 +181,7 @@ void HttpLoop::stop_tries(Call& call) {
 
 void HttpLoop::end(Call& call, Status status, HttpAnswer&& answer) {
   stop_tries(call);
-  if (call.place == Call::Place::kWaiting)
-    call.pool->waiting.erase({call.task.priority, call.number});
+  if (call.place == Call::Place::kWaiting) call.pool->remove(call);
   if (call.place == Call::Place::kDelayed) delayed_.erase(call.delay);
   // Out of the list before done(), which may lead to anything; freed after.
   const std::unique_ptr<Call> mine = std::move(*call.self);

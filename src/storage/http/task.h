@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
@@ -33,6 +34,7 @@ struct BodyPlan {
   // as text.
   uint64_t bytes = kWholeFile;
   uint64_t skip = 0;
+  uint64_t rest = 0;  // so many that follow come too, and nobody wants them either
 };
 
 struct HttpAnswer {
@@ -41,6 +43,14 @@ struct HttpAnswer {
   std::string url = {};   // that was asked last, after redirects
   uint32_t tries = 1;
 };
+
+// Memory for a body: pieces, each after some bytes that nobody wants.
+struct BodyPiece {
+  uint64_t skip = 0;
+  MutableBytes memory;
+};
+using BodyMemory = std::vector<BodyPiece>;
+struct WebRead;
 
 // All functions are called by the thread of a loop and must not wait.
 struct HttpTask {
@@ -61,11 +71,16 @@ struct HttpTask {
   // any other failure is the end.  Null: text.
   std::function<Result<BodyPlan>(const HttpHead&)> plan = {};
   // Memory for the body.  Called once a try at most; what it holds is overwritten by the next.
-  std::function<Result<MutableBytes>(uint64_t)> memory = {};
+  std::function<Result<BodyMemory>(uint64_t)> memory = {};
+  // So many of the body's bytes have come, and stay.  Null: nobody asks.
+  std::function<void(uint64_t)> arrived = {};
   // Whether an answer that is not good may become so.  Null: by its status.
   std::function<bool(const HttpAnswer&)> is_passing = {};
   // Once.  OK: the server has answered, be it with an error of its own.
   std::function<void(Status, HttpAnswer&&)> done;
+
+  // A range of a file: neighbours may be asked for in one request.  Null: it is none.
+  std::shared_ptr<WebRead> read = {};
 
   bool is_cancelled() const { return group != nullptr && group->is_cancelled(); }
 };

@@ -4,13 +4,18 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
+
+#include "trace/clock.h"
 
 namespace headrace {
 namespace {
@@ -20,6 +25,9 @@ constexpr long kBufferBytes = 128 << 10;
 constexpr long kKeptConnections = 256;
 constexpr size_t kKeptHandles = 256;
 constexpr size_t kMostHeadFields = 200;
+constexpr int kEventsAtOnce = 64;
+constexpr uint64_t kNever = ~uint64_t{0};
+constexpr uint64_t kMillisecond = 1'000'000;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody here sets it
@@ -151,9 +159,14 @@ struct Transfer::Wire {
   }
 };
 
+// libcurl says which sockets it waits for and when it wants to be called; epoll waits.  So only
+// what has something to say is looked at: curl_multi_perform() asks every connection each time.
 struct Transfers::Multi {
   CURLM* multi = nullptr;
-  std::vector<CURL*> idle;  // handles keep their memory
+  int epoll = -1;
+  int wakes = -1;              // an eventfd
+  uint64_t timer_ns = kNever;  // when libcurl wants to be called, whatever happens
+  std::vector<CURL*> idle;     // handles keep their memory
   std::vector<std::shared_ptr<Transfer::Wire>> running;
   std::string ca_file;
   std::string ca_folder;
@@ -163,11 +176,89 @@ struct Transfers::Multi {
     static std::once_flag once;
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
     multi = curl_multi_init();
+    epoll = ::epoll_create1(EPOLL_CLOEXEC);
+    wakes = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    watch(EPOLL_CTL_ADD, wakes, EPOLLIN);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, &Multi::on_watch);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, this);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, &Multi::on_timer);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, this);
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, long{CURLPIPE_NOTHING});
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, kKeptConnections);
     for (const char* name : {"CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "SSL_CERT_FILE"})
       if (ca_file.empty()) ca_file = environment(name);
     ca_folder = environment("SSL_CERT_DIR");
+  }
+  ~Multi() {
+    for (CURL* easy : idle) curl_easy_cleanup(easy);
+    curl_multi_cleanup(multi);  // which still says what it no longer waits for
+    if (wakes >= 0) ::close(wakes);
+    if (epoll >= 0) ::close(epoll);
+  }
+  Multi(const Multi&) = delete;
+  Multi& operator=(const Multi&) = delete;
+
+  bool is_good() const { return multi != nullptr && epoll >= 0 && wakes >= 0; }
+
+  void watch(int how, int fd, uint32_t what) const {
+    epoll_event event{};
+    event.events = what;
+    event.data.fd = fd;
+    // A socket that was closed is gone from epoll too: nothing is left to change.
+    if (::epoll_ctl(epoll, how, fd, &event) != 0 && errno == EEXIST)
+      (void)::epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event);
+  }
+
+  static int on_watch(CURL*, curl_socket_t socket, int what, void* self, void* known) {
+    auto& all = *static_cast<Multi*>(self);
+    if (what == CURL_POLL_REMOVE) {
+      all.watch(EPOLL_CTL_DEL, socket, 0);
+      return 0;
+    }
+    const uint32_t in = (what & CURL_POLL_IN) != 0 ? uint32_t{EPOLLIN} : 0;
+    const uint32_t out = (what & CURL_POLL_OUT) != 0 ? uint32_t{EPOLLOUT} : 0;
+    all.watch(known == nullptr ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, in | out);
+    if (known == nullptr) curl_multi_assign(all.multi, socket, self);  // anything but null
+    return 0;
+  }
+
+  static int on_timer(CURLM*, long ms, void* self) {
+    auto& all = *static_cast<Multi*>(self);
+    all.timer_ns = ms < 0 ? kNever : steady_ns() + static_cast<uint64_t>(ms) * kMillisecond;
+    return 0;
+  }
+
+  void call_if_due() {
+    int running_now = 0;
+    if (timer_ns == kNever || timer_ns > steady_ns()) return;
+    timer_ns = kNever;
+    curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running_now);
+  }
+
+  // Waits, at most so long, and lets libcurl work on what there is.
+  void work(int timeout_ms) {
+    if (timer_ns != kNever) {
+      const uint64_t now = steady_ns();
+      const uint64_t left = timer_ns <= now ? 0 : (timer_ns - now) / kMillisecond + 1;
+      timeout_ms = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(timeout_ms), left));
+    }
+    std::array<epoll_event, kEventsAtOnce> events{};
+    const int count = ::epoll_wait(epoll, events.data(), kEventsAtOnce, timeout_ms);
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<size_t>(i)];
+      if (event.data.fd == wakes) {
+        uint64_t times = 0;
+        (void)!::read(wakes, &times, sizeof times);
+        continue;
+      }
+      int what = 0;
+      // Whoever reads from a broken connection hears what is wrong with it.
+      if ((event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) what |= CURL_CSELECT_IN;
+      if ((event.events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
+      int running_now = 0;
+      curl_multi_socket_action(multi, event.data.fd, what, &running_now);
+    }
+    call_if_due();
   }
 
   CURL* take_handle() {
@@ -213,8 +304,6 @@ Transfers::Transfers() : multi_(std::make_unique<Multi>()) {}
 
 Transfers::~Transfers() {
   while (!multi_->running.empty()) stop(*multi_->running.back()->owner);
-  for (CURL* easy : multi_->idle) curl_easy_cleanup(easy);
-  curl_multi_cleanup(multi_->multi);
 }
 
 Status Transfers::start(Transfer& transfer, const HttpRequest& request,
@@ -224,7 +313,7 @@ Status Transfers::start(Transfer& transfer, const HttpRequest& request,
   wire->upload = request.body;
   wire->allow_link_local = options.allow_link_local;
   wire->easy = multi_->take_handle();
-  if (multi_->multi == nullptr || wire->easy == nullptr) return exhausted("libcurl: out of memory");
+  if (!multi_->is_good() || wire->easy == nullptr) return exhausted("libcurl: out of memory");
   for (const auto* lines : {&request.headers, &request.credentials})
     for (const std::string& line : *lines)
       if (!append(wire->headers, line)) return exhausted("libcurl: out of memory");
@@ -277,8 +366,7 @@ void Transfers::stop(Transfer& transfer) {
 }
 
 std::vector<Finished> Transfers::poll(int timeout_ms) {
-  int running = 0;
-  curl_multi_perform(multi_->multi, &running);
+  multi_->call_if_due();  // what was started since
   std::vector<Finished> out;
   const auto collect = [&] {
     int left = 0;
@@ -299,14 +387,14 @@ std::vector<Finished> Transfers::poll(int timeout_ms) {
   };
   collect();
   if (!out.empty()) return out;
-  curl_multi_poll(multi_->multi, nullptr, 0, timeout_ms, nullptr);
-  curl_multi_perform(multi_->multi, &running);
+  multi_->work(timeout_ms);
   collect();
   return out;
 }
 
 void Transfers::wake() {
-  curl_multi_wakeup(multi_->multi);
+  const uint64_t once = 1;
+  (void)!::write(multi_->wakes, &once, sizeof once);
 }
 
 }  // namespace headrace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/guard.h"
 
@@ -12,17 +13,45 @@ namespace {
 
 // Of a server that sends whole files whatever range is asked for.
 constexpr uint64_t kMostUnwanted = uint64_t{64} << 20;
+// Bytes that come along unwanted, rather than in a request of their own.
+constexpr uint64_t kMostGap = 64 << 10;
+constexpr uint64_t kWorthTheFile = uint64_t{1} << 20;
 
 }  // namespace
 
 Result<HttpRequest> WebRead::make() const {
   HEADRACE_ASSIGN(HttpRequest made, shared->protocol->request("GET", request.path));
-  if (!is_whole())
+  if (!is_whole() && !wants_file())
     made.headers.push_back(
-        fmt::format("Range: bytes={}-{}", request.offset, request.offset + request.length - 1));
+        fmt::format("Range: bytes={}-{}", request.offset, request.offset + bytes_left() - 1));
   // A weak tag never matches here; all are compared in the answer.
   if (request.version.starts_with('"')) made.headers.push_back("If-Match: " + request.version);
   return made;
+}
+
+uint64_t WebRead::end() const {
+  const ReadRequest& last = more.empty() ? request : more.back();
+  return last.offset + last.length;
+}
+
+// All of it but for what stands at its begin and its end.
+bool WebRead::wants_file() const {
+  const uint64_t size = shared->versions.bytes_of(request.path);
+  return request.offset <= kMostGap && end() <= size && size - end() <= kMostGap &&
+         bytes_left() >= kWorthTheFile;
+}
+
+bool WebRead::is_before(const WebRead& next) const {
+  const ReadRequest& first = next.request;
+  return !is_whole() && !next.is_whole() && first.offset >= end() &&
+         first.offset - end() <= kMostGap && first.path == request.path &&
+         first.version == request.version && first.group == request.group && shared == next.shared;
+}
+
+void WebRead::join(WebRead& next) {
+  more.push_back(std::move(next.request));
+  for (ReadRequest& each : next.more) more.push_back(std::move(each));
+  next.more.clear();
 }
 
 Status too_short(const ReadRequest& request, uint64_t size) {
@@ -46,29 +75,50 @@ Result<BodyPlan> WebRead::plan(const HttpHead& head) {
     return changed_file(request.version, version);
   if (!shared->versions.check(request.path, version))
     return changed_file("as it was first seen", version);
+  const uint64_t wanted = bytes_left();
+  const ReadRequest& last = more.empty() ? request : more.back();
   if (!range) {
     if (is_whole()) return BodyPlan{.bytes = length.value_or(kWholeFile)};
-    if (length && (request.offset > *length || request.length > *length - request.offset))
-      return too_short(request, *length);
-    if (request.offset > kMostUnwanted || (length && *length > request.length + kMostUnwanted))
+    if (length && (request.offset > *length || wanted > *length - request.offset))
+      return too_short(last, *length);
+    if (request.offset > kMostUnwanted || (length && *length > wanted + kMostUnwanted))
       return unsupported("the server sends whole files, not ranges of them: copy the data first");
-    return BodyPlan{.bytes = request.length, .skip = request.offset};
+    const uint64_t behind = length ? *length - request.offset - wanted : 0;
+    return BodyPlan{
+        .bytes = wanted, .skip = request.offset, .rest = behind <= kMostGap ? behind : 0};
   }
   const uint64_t got = range->last - range->first + 1;
-  if (range->first != request.offset || got > request.length || (length && *length != got))
+  if (range->first != request.offset || got > wanted || (length && *length != got))
     return unavailable("the server answers with another range than it was asked for");
-  if (got < request.length) {
-    if (range->total && range->last + 1 == *range->total) return too_short(request, *range->total);
+  if (got < wanted) {
+    if (range->total && range->last + 1 == *range->total) return too_short(last, *range->total);
     return unavailable("the server answers with a part of the range");
   }
   return BodyPlan{.bytes = got};
 }
 
-Result<MutableBytes> WebRead::memory(uint64_t bytes) {
-  return guard([&]() -> Result<MutableBytes> {
-    request.into.resize(bytes);
-    return request.into.span();
+Result<BodyMemory> WebRead::memory(uint64_t bytes) {
+  return guard([&]() -> Result<BodyMemory> {
+    begin = request.offset;
+    request.into.resize(more.empty() ? bytes : request.length);
+    BodyMemory out{{0, request.into.span()}};
+    uint64_t at = request.offset + request.length;
+    for (ReadRequest& each : more) {
+      each.into.resize(each.length);
+      out.push_back({each.offset - at, each.into.span()});
+      at = each.offset + each.length;
+    }
+    return out;
   });
+}
+
+void WebRead::arrived(uint64_t bytes) {
+  while (!more.empty() && request.offset + request.length <= begin + bytes) {
+    ReadRequest whole = std::exchange(request, std::move(more.front()));
+    more.pop_front();
+    whole.version = version;
+    complete(std::move(whole), {});
+  }
 }
 
 void WebRead::done(Status status, HttpAnswer&& answer) {
@@ -86,9 +136,18 @@ void WebRead::done(Status status, HttpAnswer&& answer) {
   } else if (status.ok() && is_whole() && answer.head.content_length().value_or(0) == 0) {
     request.into.resize(0);
   }
+  if (status.code() == Code::kCorrupt && !more.empty()) {
+    more.push_front(std::move(request));
+    return read_each(shared, std::exchange(more, {}));
+  }
   if (status.ok()) request.version = version;
   if (!status.ok() && !is_whole() && status.code() == Code::kUnavailable)
     status = status.at(request.offset);
+  std::deque<ReadRequest> behind = std::exchange(more, {});
+  for (ReadRequest& each : behind) {
+    if (status.ok()) each.version = version;
+    complete(std::move(each), status);
+  }
   complete(std::move(request), std::move(status));
 }
 

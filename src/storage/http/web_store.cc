@@ -20,6 +20,43 @@ constexpr uint64_t kLeastLatency = 1'000'000;   // a server is never near
 constexpr uint32_t kUsefulReads = 64;
 constexpr uint64_t kEnoughSeen = 4;
 
+Result<HttpTask> task_of(const std::shared_ptr<WebShared>& shared, const std::string& path) {
+  HEADRACE_TRY(shared->protocol->prepare(path));
+  HEADRACE_ASSIGN(std::string origin, shared->protocol->origin(path));
+  return HttpTask{.origin = std::move(origin),
+                  .name = path,
+                  .follows = shared->protocol->follows_redirects(),
+                  .owner = shared.get(),
+                  .options = shared->options,
+                  .stats = shared->stats,
+                  .is_passing = [shared](const HttpAnswer& answer) {
+                    return shared->protocol->passes(answer);
+                  }};
+}
+
+// A read of a range, or of a whole file.
+Result<HttpTask> read_task(const std::shared_ptr<WebShared>& shared, ReadRequest& request) {
+  HEADRACE_ASSIGN(HttpTask made, task_of(shared, request.path));
+  made.priority = request.priority;
+  made.group = request.group;
+  made.bytes = request.length == kWholeFile ? 0 : request.length;
+  made.is_whole_read = true;
+  if (request.length != kWholeFile)
+    made.name = fmt::format("{} [{} +{}]", request.path, request.offset, request.length);
+  auto read = std::make_shared<WebRead>();
+  read->shared = shared;
+  read->request = std::move(request);
+  made.make = [read] { return read->make(); };
+  made.plan = [read](const HttpHead& head) { return read->plan(head); };
+  made.memory = [read](uint64_t bytes) { return read->memory(bytes); };
+  made.arrived = [read](uint64_t bytes) { read->arrived(bytes); };
+  made.read = read;
+  made.done = [read](Status status, HttpAnswer&& answer) {
+    read->done(std::move(status), std::move(answer));
+  };
+  return made;
+}
+
 class WebStore final : public Store {
  public:
   WebStore(std::unique_ptr<const WebProtocol> protocol, std::shared_ptr<const StoreOptions> options)
@@ -62,19 +99,7 @@ class WebStore final : public Store {
  private:
   using Infos = std::vector<Result<FileInfo>>;
 
-  Result<HttpTask> task(const std::string& path) const {
-    HEADRACE_TRY(shared_->protocol->prepare(path));
-    HEADRACE_ASSIGN(std::string origin, shared_->protocol->origin(path));
-    return HttpTask{.origin = std::move(origin),
-                    .name = path,
-                    .follows = shared_->protocol->follows_redirects(),
-                    .owner = shared_.get(),
-                    .options = shared_->options,
-                    .stats = shared_->stats,
-                    .is_passing = [shared = shared_](const HttpAnswer& answer) {
-                      return shared->protocol->passes(answer);
-                    }};
-  }
+  Result<HttpTask> task(const std::string& path) const { return task_of(shared_, path); }
 
   Status add_read(ReadRequest& request, std::vector<HttpTask>& tasks) const;
   // A request of `method` for each, answered or failed.
@@ -112,22 +137,7 @@ Status WebStore::add_read(ReadRequest& request, std::vector<HttpTask>& tasks) co
     complete(std::move(request), {});
     return {};
   }
-  HEADRACE_ASSIGN(HttpTask made, task(request.path));
-  made.priority = request.priority;
-  made.group = request.group;
-  made.bytes = request.length == kWholeFile ? 0 : request.length;
-  made.is_whole_read = true;
-  if (request.length != kWholeFile)
-    made.name = fmt::format("{} [{} +{}]", request.path, request.offset, request.length);
-  auto read = std::make_shared<WebRead>();
-  read->shared = shared_;
-  read->request = std::move(request);
-  made.make = [read] { return read->make(); };
-  made.plan = [read](const HttpHead& head) { return read->plan(head); };
-  made.memory = [read](uint64_t bytes) { return read->memory(bytes); };
-  made.done = [read](Status status, HttpAnswer&& answer) {
-    read->done(std::move(status), std::move(answer));
-  };
+  HEADRACE_ASSIGN(HttpTask made, read_task(shared_, request));
   tasks.push_back(std::move(made));
   return {};
 }
@@ -163,7 +173,7 @@ Result<FileInfo> WebStore::info_of(const std::string& path, const HttpHead& head
                 .bytes = bytes.value_or(0),
                 .modified_ns = parse_web_time_ns(head.find("last-modified")),
                 .version = version_from(head, bytes)};
-  shared_->versions.set(path, info.version);
+  shared_->versions.set(path, info.version, info.bytes);
   return info;
 }
 
@@ -183,7 +193,7 @@ Result<FileInfo> WebStore::info_of_first_byte(const std::string& path,
                 .bytes = *bytes,
                 .modified_ns = parse_web_time_ns(answer.head.find("last-modified")),
                 .version = version_from(answer.head, bytes)};
-  shared_->versions.set(path, info.version);
+  shared_->versions.set(path, info.version, info.bytes);
   return info;
 }
 
@@ -268,7 +278,8 @@ Result<ListPage> WebStore::page_of(const std::string& folder, const HttpAnswer& 
   std::vector<FileInfo>& entries = page.value().entries;
   std::sort(entries.begin(), entries.end(),
             [](const FileInfo& a, const FileInfo& b) { return a.path < b.path; });
-  for (const FileInfo& entry : entries) shared_->versions.set(entry.path, entry.version);
+  for (const FileInfo& entry : entries)
+    shared_->versions.set(entry.path, entry.version, entry.bytes);
   return page;
 }
 
@@ -301,6 +312,20 @@ Result<ListPage> WebStore::list_page(const std::string& folder, const std::strin
 }
 
 }  // namespace
+
+void read_each(const std::shared_ptr<WebShared>& shared, std::deque<ReadRequest> requests) {
+  std::vector<HttpTask> tasks;
+  for (ReadRequest& request : requests) {
+    Result<HttpTask> made = read_task(shared, request);
+    if (!made.ok()) {
+      complete(std::move(request), made.status());
+      continue;
+    }
+    made.value().read = nullptr;  // not together again
+    tasks.push_back(std::move(made).value());
+  }
+  HttpClient::of_process().add(std::move(tasks));
+}
 
 std::shared_ptr<const Store> web_store(std::unique_ptr<const WebProtocol> protocol,
                                        std::shared_ptr<const StoreOptions> options) {

@@ -21,6 +21,7 @@
 #include "storage/paths.h"
 #include "storage/routed.h"
 #include "storage/sink.h"
+#include "storage/spare_buffers.h"
 #include "storage/stage/journal.h"
 
 namespace headrace {
@@ -45,20 +46,21 @@ std::string temporary_name(const fs::path& place) {
   return (place.parent_path() / ("." + place.filename().string() + ".hrpart")).string();
 }
 
-// A range at a version; blocks.
-Result<Buffer> read_range(const Store& from, const StageFile& file, uint64_t offset,
-                          uint64_t length) {
+// A range at a version, into `into`; blocks.
+Status read_range(const Store& from, const StageFile& file, uint64_t offset, uint64_t length,
+                  Buffer& into) {
   std::promise<ReadRequest> promise;
   std::future<ReadRequest> future = promise.get_future();
   ReadRequest request{.path = file.path,
                       .offset = offset,
                       .length = length,
+                      .into = std::move(into),
                       .version = file.version,
                       .done = [&promise](ReadRequest&& r) { promise.set_value(std::move(r)); }};
   from.read({&request, 1});
   ReadRequest done = future.get();
-  HEADRACE_TRY(done.status);
-  return std::move(done.into);
+  into = std::move(done.into);
+  return done.status;
 }
 
 Status write_at(int fd, uint64_t offset, Bytes data) {
@@ -244,9 +246,11 @@ class Stager {
     HEADRACE_ASSIGN(const OpenFile out, opened(file, state));
     const uint64_t length = std::min(kChunk, file.bytes - offset);
     if (length > 0) {
-      HEADRACE_ASSIGN(const Buffer data, read_range(from_, file, offset, length));
+      Buffer data = spare_.take();
+      HEADRACE_TRY(read_range(from_, file, offset, length, data));
       HEADRACE_TRY(write_at(out->fd(), offset, data.bytes()));
       state.sums[offset / kChunk] = piece_checksum(data.bytes());
+      spare_.give_back(std::move(data));
     }
     if (state.left.fetch_sub(1) == 1) HEADRACE_TRY(finish(file, state, *out));
     tell(length);
@@ -295,6 +299,7 @@ class Stager {
   const StageOptions& options_;
   std::unique_ptr<StageJournal> journal_;
   std::vector<size_t> missing_;
+  SpareBuffers spare_;
   std::string made_;
   uint64_t there_ = 0;
   Mutex mu_;

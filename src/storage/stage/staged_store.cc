@@ -13,6 +13,8 @@
 
 #include "base/guard.h"
 #include "storage/local.h"
+#include "storage/sink.h"
+#include "storage/stage/journal.h"
 
 namespace headrace {
 namespace {
@@ -22,40 +24,64 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "stage-";
 constexpr int kLookAgain_ms = 200;  // whether the process that copies has ended
 
-std::string use_path(const std::string& folder) {
-  return folder + ".use";
+std::string kept_path(const std::string& folder) {
+  return folder + ".kept";
 }
 
-// Shared; null where another process is removing the copy, or it cannot be made.
-OpenFile lock_use(const std::string& folder) {
-  const int fd = ::open(use_path(folder).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return nullptr;
-  auto file = std::make_shared<const Descriptor>(fd);
-  struct stat info{};
-  if (::flock(fd, LOCK_SH | LOCK_NB) != 0 || ::fstat(fd, &info) != 0 || info.st_nlink == 0)
-    return nullptr;
-  return file;
+bool is_kept(const std::string& folder) {
+  return ::access(kept_path(folder).c_str(), F_OK) == 0;
 }
 
-// Removes the copy unless somebody uses it.
-void remove_unused(const std::string& folder, int fd) {
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return;
-  (void)remove_stage(folder);
-  ::unlink(use_path(folder).c_str());
+// By the last who uses it.
+void remove_copy(const std::string& folder) {
+  if (!is_kept(folder)) (void)remove_stage(folder);
 }
 
-// What processes left that were killed.
-void sweep(const std::string& root, const std::string& keep) {
+// Null where another process is removing the copy, or there can be no lock.
+std::unique_ptr<SharedUse> use_copy(const std::string& folder) {
+  return SharedUse::join({.place = folder, .is_whole = {}, .make = {}, .remove = remove_copy});
+}
+
+// The folder of stages as an absolute path; made where there is none.
+Result<std::string> root_of(const std::string& folder) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root, error)) {
-    std::string path = entry.path().string();
-    if (!entry.path().filename().string().starts_with(kPrefix) || !path.ends_with(".use")) continue;
-    path.resize(path.size() - 4);
-    if (path == keep) continue;
-    const int fd = ::open(use_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) continue;
-    const Descriptor close(fd);
-    remove_unused(path, fd);
+  std::string root = fs::absolute(folder, error).lexically_normal().string();
+  fs::create_directories(root, error);
+  if (error) return from_errno(error.value(), "make the stage folder").in_file(root);
+  return root;
+}
+
+std::string place_of(const std::string& root, const StagePlan& plan) {
+  return (fs::path(root) / (std::string(kPrefix) + plan.id.hex().substr(0, 16))).string();
+}
+
+Status removing(const std::string& folder) {
+  return unavailable("another job is removing this copy now; try again").in_file(folder);
+}
+
+bool is_being_copied(const std::string& folder) {
+  const int fd = ::open(StageJournal::path_of(folder).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const Descriptor journal(fd);
+  return ::flock(fd, LOCK_SH | LOCK_NB) != 0;
+}
+
+// stage_files(), once no other process copies to the folder; `wait` lets some time pass.  A failure
+// of the store is told from another process by the lock: it is tried a second time at most.
+Result<StageReport> stage_in_turn(const Store& from, const StagePlan& plan,
+                                  const std::string& folder, const StageOptions& options,
+                                  const std::function<void()>& wait) {
+  bool was_free = false;
+  while (true) {
+    Result<StageReport> report = stage_files(from, plan, folder, options);
+    if (report.ok() || report.status().code() != Code::kUnavailable) return report;
+    if (options.cancel != nullptr && options.cancel->load()) return report;
+    if (is_being_copied(folder)) {
+      was_free = false;
+      wait();
+    } else if (std::exchange(was_free, true)) {
+      return report;
+    }
   }
 }
 
@@ -81,18 +107,13 @@ Result<std::shared_ptr<const StagedStore>> StagedStore::make(std::shared_ptr<con
                                                              std::vector<std::string> files,
                                                              const StagedOptions& options) {
   HEADRACE_ASSIGN(StagePlan plan, plan_stage(*inner, std::move(files)));
-  std::error_code error;
-  const std::string root = fs::absolute(options.folder, error).lexically_normal().string();
-  fs::create_directories(root, error);
-  if (error) return from_errno(error.value(), "make the stage folder").in_file(root);
-  const std::string folder =
-      (fs::path(root) / (std::string(kPrefix) + plan.id.hex().substr(0, 16))).string();
-  sweep(root, folder);
+  HEADRACE_ASSIGN(const std::string root, root_of(options.folder));
+  const std::string folder = place_of(root, plan);
+  SharedUse::sweep(root, kPrefix, folder, remove_copy);
   std::shared_ptr<StagedStore> out(
       new StagedStore(std::move(inner), std::move(plan), folder, options));
-  out->use_ = lock_use(folder);
-  if (out->use_ == nullptr)
-    return unavailable("another job is removing this copy now; try again").in_file(folder);
+  out->use_ = use_copy(folder);
+  if (out->use_ == nullptr) return removing(folder);
   out->thread_ = std::thread([store = out.get()] { store->copy_all(); });
   return std::shared_ptr<const StagedStore>(out);
 }
@@ -109,26 +130,22 @@ StagedStore::~StagedStore() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  if (!options_.keep && use_ != nullptr) remove_unused(folder_, use_->fd());
 }
 
 // Copies what is missing, or waits for who does; ends when all is there.
 void StagedStore::copy_all() {
-  Status status;
-  while (true) {
-    const StageOptions options{.streams = options_.streams,
-                               .progress = [this](uint64_t done) { done_bytes_.store(done); },
-                               .cancel = &cancel_};
-    const Result<StageReport> report =
-        guard([&] { return stage_files(inner(), plan_, folder_, options); });
-    status = report.status();
-    MutexLock lock(mu_);
-    if (report.ok() && !report.value().notice.empty()) notices_.push_back(report.value().notice);
-    if (status.code() != Code::kUnavailable || cancel_.load()) break;
-    (void)changed_.wait_for_ms(mu_, kLookAgain_ms);
-    if (cancel_.load()) break;
-  }
+  const StageOptions options{.streams = options_.streams,
+                             .progress = [this](uint64_t done) { done_bytes_.store(done); },
+                             .cancel = &cancel_};
+  const Result<StageReport> report = guard([&] {
+    return stage_in_turn(inner(), plan_, folder_, options, [this] {
+      MutexLock lock(mu_);
+      if (!cancel_.load()) (void)changed_.wait_for_ms(mu_, kLookAgain_ms);
+    });
+  });
+  const Status status = cancel_.load() && !report.ok() ? cancelled("ended") : report.status();
   MutexLock lock(mu_);
+  if (report.ok() && !report.value().notice.empty()) notices_.push_back(report.value().notice);
   is_over_ = true;
   status_ = status;
   if (!status.ok() && status.code() != Code::kCancelled)
@@ -221,6 +238,51 @@ StagedCounts StagedStore::counts() const {
 std::vector<std::string> StagedStore::take_notices() const {
   MutexLock lock(mu_);
   return std::exchange(notices_, {});
+}
+
+Result<StageReport> stage_kept(const Store& from, const StagePlan& plan, const std::string& folder,
+                               const StageOptions& options) {
+  HEADRACE_ASSIGN(const std::string root, root_of(folder));
+  const std::string place = place_of(root, plan);
+  SharedUse::sweep(root, kPrefix, place, remove_copy);
+  const std::unique_ptr<SharedUse> use = use_copy(place);
+  if (use == nullptr) return removing(place);
+  HEADRACE_TRY(
+      write_file(kept_path(place), as_bytes("headrace stage --remove removes this copy\n")));
+  Mutex mu;
+  CondVar never;
+  return stage_in_turn(from, plan, place, options, [&] {
+    MutexLock lock(mu);
+    (void)never.wait_for_ms(mu, kLookAgain_ms);
+  });
+}
+
+Result<uint64_t> remove_kept(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> places;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const fs::path& path = entry.path();
+    if (path.filename().string().starts_with(kPrefix) && path.extension() == ".kept")
+      places.push_back((path.parent_path() / path.stem()).string());
+  }
+  if (places.empty()) return not_found("nothing was staged there by headrace").in_file(folder);
+  uint64_t removed = 0;
+  for (const std::string& place : places) {
+    uint64_t bytes = 0;
+    const auto remove = [&bytes](const std::string& copy) {
+      ::unlink(kept_path(copy).c_str());
+      const Result<uint64_t> gone = remove_stage(copy);
+      if (gone.ok()) bytes = gone.value();
+    };
+    if (::access(SharedUse::lock_path(place).c_str(), F_OK) != 0) {
+      remove(place);  // nobody has read it yet
+    } else if (!SharedUse::remove_unused(place, remove)) {
+      return unavailable("a job is reading this copy; end it first").in_file(place);
+    }
+    removed += bytes;
+  }
+  ::rmdir(folder.c_str());
+  return removed;
 }
 
 Status StagedStore::wait_until_staged() const {

@@ -9,7 +9,12 @@
 // One process of the machine copies, in a thread of its own; when it ends, another goes on.  The
 // copy lies in FOLDER/stage-<hash of paths, sizes, versions>, so that files that changed are
 // others.  The last process that uses it removes it; what killed ones left goes with the next that
-// stages there.
+// stages there.  A copy that stage_kept() made ahead of time stays until remove_kept().
+//
+//   FOLDER/stage-<hash>/          the copy
+//   FOLDER/stage-<hash>.hrstage   its journal (stage.h)
+//   FOLDER/stage-<hash>.lock      of all who use it (shared_use.h)
+//   FOLDER/stage-<hash>.kept      there: nobody but remove_kept() removes the copy
 #pragma once
 
 #include <atomic>
@@ -22,6 +27,7 @@
 #include "base/mutex.h"
 #include "storage/descriptors.h"
 #include "storage/lru.h"
+#include "storage/shared_use.h"
 #include "storage/stage/stage.h"
 #include "storage/store.h"
 
@@ -30,7 +36,6 @@ namespace headrace {
 struct StagedOptions {
   std::string folder;
   unsigned streams = 0;
-  bool keep = false;  // false: the last user removes the copy
 };
 
 struct StagedCounts {
@@ -77,7 +82,7 @@ class StagedStore final : public StoreWrapper {
   const StagedOptions options_;
   const std::shared_ptr<const Store> local_;
   std::unordered_map<std::string, Copy, TextHash, std::equal_to<>> copies_;
-  OpenFile use_;  // locked (shared) while the copy is in use
+  std::unique_ptr<SharedUse> use_;  // while it lives the copy stays
   const int pid_;
   std::atomic<bool> cancel_{false};
   std::atomic<uint64_t> done_bytes_{0};
@@ -90,5 +95,13 @@ class StagedStore final : public StoreWrapper {
   Status status_ HEADRACE_GUARDED_BY(mu_);
   std::thread thread_;
 };
+
+// Copies ahead of time what a StagedStore of the same files and folder then finds there, and keeps
+// it.  Where another process copies the same, this one waits for it.
+Result<StageReport> stage_kept(const Store& from, const StagePlan& plan, const std::string& folder,
+                               const StageOptions& options);
+// Removes all copies that stage_kept() made in the folder, and the folder where it is then empty;
+// returns the bytes.  kNotFound where there is none, kUnavailable where one is in use.
+Result<uint64_t> remove_kept(const std::string& folder);
 
 }  // namespace headrace
