@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hr.from_torch beside DataLoader: a data set whose items cost about 10 us of Python and NumPy.
+"""hr.from_torch beside DataLoader: a data set whose items cost 10 us of Python and NumPy on this machine.
 
-    .venv/bin/python bench/python_sources.py [--items 20000] [--batch 64] [--rounds 7]        (./dev bench --sources)
+    .venv/bin/python bench/python_sources.py [--items 20000] [--us 10] [--batch 64] [--rounds 7]        (./dev bench --sources)
 
 Equal work: the same data set, shuffled, batches of tensors, all of an epoch. The contenders take turns; medians of the rounds, with the
 machine's load before each. DataLoader with 0, 1 and 2 workers, which live on from epoch to epoch. Beside it, arrays
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import multiprocessing
 import os
 import statistics
 import time
@@ -27,10 +28,10 @@ PICTURES = 2000  # that the items are made of
 
 
 class Items(Dataset[tuple[torch.Tensor, int]]):
-    """A crop of a small picture, flipped or not, as floating point."""
+    """A crop of a small picture, flipped or not, as floating point, with so many more passes over it."""
 
-    def __init__(self, items: int) -> None:
-        self.items = items
+    def __init__(self, items: int, passes: int = 0) -> None:
+        self.items, self.passes = items, passes
         self.pictures = np.random.default_rng(0).integers(0, 256, (PICTURES, 36, 36, 3), dtype=np.uint8)
 
     def __len__(self) -> int:
@@ -43,6 +44,8 @@ class Items(Dataset[tuple[torch.Tensor, int]]):
             picture = picture[:, ::-1]
         scaled = picture.astype(np.float32)
         scaled *= np.float32(1 / 255)
+        for _ in range(self.passes):
+            scaled += np.float32(0.125)
         return torch.from_numpy(scaled), i % 10
 
 
@@ -52,6 +55,29 @@ def alone(data: Dataset[Any], items: int) -> float:
     for i in range(items):
         data[i]
     return (time.perf_counter() - start) / items * 1e6
+
+
+def items_that_take(us: float, items: int) -> Items:
+    """Items of so many microseconds, as fast as this machine is."""
+    passes = 0
+    while min(alone(Items(items, passes), 2000) for _ in range(3)) < us and passes < 1000:
+        passes += 1
+    return Items(items, passes)
+
+
+def bare(data: Items, processes: int, seconds: float = 1.0) -> float:
+    """Items a second of bare loops in so many processes at a time: what the machine gives, whoever loads."""
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        return sum(pool.starmap(bare_loop, [(data, seconds)] * processes, chunksize=1))
+
+
+def bare_loop(data: Items, seconds: float) -> float:
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for i in range(count % 1000, count % 1000 + 100):
+            data[i]
+        count += 100
+    return count / (time.perf_counter() - start)
 
 
 def epoch(batches: Iterator[Any], values: Callable[[Any], tuple[torch.Tensor, torch.Tensor]]) -> tuple[float, int, float]:
@@ -70,10 +96,11 @@ def contenders(data: Dataset[Any], batch: int, workers: tuple[int, ...]) -> dict
         "headrace": (hr.Loader(hr.from_torch(data), batch, tail="keep"), lambda b: (b["0"], b["1"]))
     }
     if "processes" in inspect.signature(hr.from_torch).parameters and isinstance(data, Items):
-        for n in workers:
-            if n > 0:
-                source = hr.from_torch(data, processes=n)
-                out[f"headrace, {n} processes"] = (hr.Loader(source, batch, tail="keep"), lambda b: (b["0"], b["1"]))
+        n = max(workers)
+        source = hr.from_torch(data, processes=n)
+        out[f"headrace, {n} processes"] = (hr.Loader(source, batch, tail="keep"), lambda b: (b["0"], b["1"]))
+        chosen = hr.from_torch(data, processes="auto")
+        out['headrace, processes="auto"'] = (hr.Loader(chosen, batch, tail="keep"), lambda b: (b["0"], b["1"]))
     for n in workers:
         loader = DataLoader(data, batch, shuffle=True, num_workers=n, persistent_workers=n > 0)
         out[f"DataLoader, {n} workers"] = (loader, lambda b: b)
@@ -104,12 +131,15 @@ def compare(data: Dataset[Any], batch: int, rounds: int, workers: tuple[int, ...
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=20_000)
+    parser.add_argument("--us", type=float, default=10.0, help="what an item takes")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=7)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    data = Items(given.items)
+    data = items_that_take(given.us, given.items)
     print(f"items of {alone(data, 5000):.1f} us alone, {given.items:,} an epoch, batches of {given.batch}")
+    one, two = bare(data, 1), bare(data, 2)
+    print(f"bare loops: {one:,.0f} items/s in one process, {two:,.0f} in two at a time ({two / one:.2f}x)")
     compare(data, given.batch, given.rounds, (0, 1, 2))
     tensors = TensorDataset(torch.rand(given.items, 32, 32), torch.arange(given.items) % 10)
     print(f"TensorDataset of {given.items:,} rows of 4 KiB")

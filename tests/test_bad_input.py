@@ -365,7 +365,7 @@ CASES: dict[str, list[Case]] = {
         Case("a seed that is no number", USAGE, lambda p: p.loader(seed="x"), "a whole number"),
         Case("no threads", USAGE, lambda p: p.loader(threads=0), '`"auto"`, or from 1 on'),
         Case("memory that is no number", USAGE, lambda p: p.loader(memory_budget="plenty"), '`2**30`, `"1GiB"`'),
-        Case("a window that is no number", USAGE, lambda p: p.loader(window="wide"), '`2**30`, `"1GiB"`'),
+        Case("a window that is no number", USAGE, lambda p: p.loader(shuffle_window="wide"), '`2**30`, `"1GiB"`'),
         Case("`reassign_every=0`", USAGE, lambda p: p.loader(reassign_every=0), "from 1 on"),
         Case("an unknown `bad_samples`", USAGE, lambda p: p.loader(bad_samples="ignore"), "one of those named"),
         Case("an index for a data set that is open", USAGE, lambda p: hr.Loader(hr.open(p["photos"]), 2, IMAGE, index="x", output="numpy"), "give it to `hr.open`"),

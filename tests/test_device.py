@@ -104,3 +104,71 @@ def test_without_nvjpeg_the_error_says_what_to_install(
         shutil.copy(standins / name, tmp_path)
     out = said(photos, "{'device': 'cuda', 'decode': 'gpu'}", tmp_path)
     assert "nvJPEG is not there" in out and "pip install nvidia-nvjpeg" in out
+
+
+# A CuPy of our own: arrays over what the stand-in calls device memory, read once its stream has come so far.
+DELIVERS = """
+import ctypes, os, sys, types
+import numpy as np
+driver = ctypes.CDLL(os.environ["HEADRACE_CUDA_PATH"] + "/libcuda.so.1")
+driver.cuCtxPushCurrent_v2(None)
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("number", ctypes.c_int32), ("axes", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64)]
+
+address = ctypes.pythonapi.PyCapsule_GetPointer
+address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+class Array:
+    def __init__(self, exported):
+        self.capsule = exported if type(exported).__name__ == "PyCapsule" else exported.__dlpack__()
+    def host(self):
+        assert driver.cuStreamSynchronize(None) == 0
+        t = Tensor.from_address(address(self.capsule, b"dltensor"))
+        assert t.device == 2  # CUDA
+        shape = [t.shape[i] for i in range(t.axes)]
+        kind = "iuf"[t.code] + str(t.bits // 8)
+        return np.frombuffer(ctypes.string_at(t.data, int(np.prod(shape)) * t.bits // 8), kind).reshape(shape)
+
+cupy = types.ModuleType("cupy")
+cupy.from_dlpack = cupy.fromDlpack = Array
+cupy.cuda = types.SimpleNamespace(get_current_stream=lambda: types.SimpleNamespace(ptr=0))
+sys.modules["cupy"] = cupy
+import headrace as hr
+
+def darker(image):
+    return image // 2
+
+if __name__ == "__main__":
+    def image(halved):
+        field = hr.image("jpg").random_resized_crop(32).random_flip()
+        return field.map(darker, processes=2) if halved else field
+    fields = {"image": image(False), "half": image(True), "label": hr.scalar("cls")}
+    options = {"seed": 3, "tail": "keep", "shuffle": True}
+    wanted = [(b.indices.tolist(), b["image"], b["half"], b["label"]) for b in hr.Loader(sys.argv[1], 3, fields, output="numpy", **options)]
+    for decode in ("cpu", "gpu"):
+        loader = hr.Loader(sys.argv[1], 3, fields, output="cupy", device="cuda", decode=decode, **options)
+        held = [next(iter(loader))]
+        got = list(hr.Loader(sys.argv[1], 3, fields, output="cupy", device="cuda", decode=decode, **options))
+        for (numbers, *values), batch in zip(wanted, got, strict=True):
+            assert batch.indices.tolist() == numbers
+            for name, value in zip(("image", "half", "label"), values):
+                assert (batch[name].host() == value).all(), (decode, name)
+        loader.close()
+        del held, got  # batches that outlive their Loader
+    print("the same")
+"""
+
+
+@pytest.mark.parametrize("temper", ["threads", "lazy"])
+def test_batches_and_functions_in_processes_reach_the_device(
+    photos: pathlib.Path, standins: pathlib.Path, tmp_path: pathlib.Path, temper: str
+) -> None:
+    pytest.importorskip("cloudpickle")
+    program = tmp_path / "program.py"
+    program.write_text(DELIVERS)
+    env = {**os.environ, "HEADRACE_CUDA_PATH": str(standins), "HEADRACE_STANDIN_TEMPER": temper, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, str(program), str(photos)], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "the same" in done.stdout, done.stderr[-3000:]

@@ -192,6 +192,7 @@ def test_nothing_is_left_when_the_parent_is_killed(data: Data) -> None:
 
 
 @pytest.mark.slow  # test_nothing_is_left_when_the_parent_is_killed
+@pytest.mark.timeout(900)  # fifty interpreters, one after the other
 def test_the_parent_killed_in_fifty_places(data: Data) -> None:
     for i in range(50):
         kill_parent(data.tar, ("pass", "time.sleep(0.002)", "while index > 45: pass")[i % 3], 0.01 * i)

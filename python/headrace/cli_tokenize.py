@@ -36,12 +36,12 @@ def tokenize(
     from . import terminal
 
     began = time.monotonic()
-    with terminal.progress() as bars:
-        task = bars.add_task("documents", total=None)
+    with terminal.progress(of_share=True) as bars:
+        task = bars.add_task("tokens", total=None)
 
         def tell(done: int, total: int, tokens: int) -> None:
             rate = tokens / max(1e-9, time.monotonic() - began)
-            bars.update(task, completed=done, total=total, description=f"{tokens:,} tokens, {rate:,.0f}/s, documents")
+            bars.update(task, completed=done, total=total, description=f"{tokens:,} tokens, {rate:,.0f}/s")
 
         found = hr.tokenize(
             url,
@@ -53,12 +53,21 @@ def tokenize(
             bad_samples="skip" if skip_bad else "raise",
             progress=tell,
         )
+    took = max(1e-9, time.monotonic() - began)
     lines = terminal.facts()
-    lines.add_row("documents", f"{found['written_documents']:,} of {found['documents']:,}")
+    lines.add_row("documents", f"{found['written_documents']:,}")
     lines.add_row("tokens", f"{found['tokens']:,} as {found['dtype']}, vocabulary {found['vocabulary']:,}")
-    lines.add_row("files", f"{len(found['files']):,} of {found['shards']:,} pairs in {to}")
+    lines.add_row("files", f"{terminal.count(len(found['files']), 'pair')} in {to}")
     lines.add_row("lengths", ", ".join(f"≤{most}: {count:,}" for most, count in found["lengths"].items()))
+    lines.add_row("took", f"{terminal.seconds(took)}")
     terminal.console().print(lines)
-    missing = found["documents"] - found["written_documents"]
-    if missing and len(found["files"]) == found["shards"]:
-        terminal.console(stderr=True).print(terminal.plain(f"{missing:,} documents could not be read and are left out"))
+    notes = terminal.console(stderr=True)
+    if found["tasks_done"] < found["tasks"]:
+        notes.print(
+            f"{found['tasks_done']:,} of {found['tasks']:,} parts are done; other ranks, or this command again, do the rest"
+        )
+    if found["left_out"]:
+        place, cause = found["left_out_are"][0]
+        notes.print(
+            terminal.plain(f"{found['left_out']:,} documents could not be read and are left out; the first: {place}: {cause}")
+        )

@@ -24,6 +24,7 @@ class Called(NamedTuple):
     dtype: Any = None
     processes: int = 0  # 0: on the engine's threads
     timeout: float | None = None
+    named: bool = False  # the names in ``shape`` and ``dtype`` are what follows the output's own
 
 
 class Group:

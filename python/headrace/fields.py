@@ -112,9 +112,73 @@ def scalar(field: str, dtype: Any = None, *, many: bool = False, default: float 
     return out._as("array", many, default, optional)
 
 
-def text(field: str, *, many: bool = False, default: str | None = None, optional: bool = False) -> Field:
-    """UTF-8 text as ``str``, a list in a batch. ``many``: as for ``hr.array``; ``default``, ``optional``: as for ``hr.scalar``."""
-    return Field("text", field)._as("text", many, default, optional)
+class TextField(Field):
+    """Text."""
+
+    def tokenize(
+        self: Self,
+        tokenizer: Any,
+        max_len: int | None = None,
+        *,
+        truncate: str = "right",
+        special: bool = True,
+        end: bool = False,
+        fixed: bool = False,
+        pad: int | str | None = None,
+        dtype: Any = "i64",
+        processes: int | str = "auto",
+    ) -> Self:
+        """The numbers of the text's tokens, as ``hr.tokenize`` would write them, made while loading.
+
+        A batch holds (numbers filled up to the longest, lengths), as ``.padded()`` gives it; ``.ragged()`` and ``.list()``
+        give these. ``fixed=True``: every sample is filled up to ``max_len``, and a batch is one array [B, max_len].
+
+        tokenizer: as for ``hr.tokenize``. max_len: at most so many tokens; ``truncate``: the end that is cut off, "right" or
+        "left". special: with what the tokenizer puts around a text ([CLS], <s>). end: with its end of a document.
+        pad: what rows are filled up with, a number or a token; the tokenizer's usual one unless given, or 0.
+        processes: "auto" runs on the engine's threads where the tokenizer frees the GIL (Hugging Face's, tiktoken), else in
+        as many processes as there are cores; 0, or a number of processes.
+        """
+        from .tokenizing.on_the_fly import tokenized
+
+        return tokenized(self, tokenizer, max_len, truncate, special, end, fixed, pad, dtype, processes)
+
+
+class JsonField(Field):
+    """A JSON value."""
+
+    def chat(
+        self: Self,
+        tokenizer: Any,
+        max_len: int | None = None,
+        *,
+        template: Any = None,
+        roles: str | Sequence[str] = "assistant",
+        truncate: str = "right",
+        fixed: bool = False,
+        pad: int | str | None = None,
+        dtype: Any = "i64",
+        processes: int | str = "auto",
+    ) -> Self:
+        """A chat, ``[{"role": "user", "content": "…"}, …]``, through the tokenizer's chat template, as numbers.
+
+        Besides NAME a batch has NAME_loss_mask, u8, of the same shape: 1 for the tokens of the assistant's answers, 0
+        for all others. Both are packed as ``TextField.tokenize`` says.
+
+        tokenizer: a folder with ``tokenizer.json`` and ``tokenizer_config.json`` or ``chat_template.jinja``, a tokenizer of
+        transformers, or any of Hugging Face's with ``template=``, a text or the path of a file. Answers are what the
+        template puts between ``{% generation %}`` and ``{% endgeneration %}``; of a template without these, what follows
+        the prompt for an answer. roles: whose messages count, where the template does not mark them.
+        """
+        from .tokenizing.on_the_fly import chatted
+
+        return chatted(self, tokenizer, max_len, truncate, template, roles, fixed, pad, dtype, processes)
+
+
+def text(field: str, *, many: bool = False, default: str | None = None, optional: bool = False) -> TextField:
+    """UTF-8 text as ``str``, a list in a batch. ``many``: as for ``hr.array``; ``default``, ``optional``: as for ``hr.scalar``.
+    ``.tokenize("tokenizer.json", max_len=2048)`` gives numbers."""
+    return TextField("text", field)._as("text", many, default, optional)
 
 
 def bytes_(field: str, *, many: bool = False, default: bytes | None = None, optional: bool = False) -> Field:
@@ -124,10 +188,10 @@ def bytes_(field: str, *, many: bool = False, default: bytes | None = None, opti
     return Field("bytes", field)._as("bytes", many, default, optional)
 
 
-def json_(field: str, *, many: bool = False, default: Any = None, optional: bool = False) -> Field:
+def json_(field: str, *, many: bool = False, default: Any = None, optional: bool = False) -> JsonField:
     """A JSON value, parsed; a list in a batch. ``many``: as for ``hr.array``; ``default``, ``optional``: as for ``hr.scalar``,
-    and ``None`` for those that are missing."""
-    return Field("json", field)._as("json", many, default, optional)
+    and ``None`` for those that are missing. ``.chat("tokenizer folder")`` gives the tokens of messages."""
+    return JsonField("json", field)._as("json", many, default, optional)
 
 
 def key() -> Field:

@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from . import _core, checks, habits, ranks
 from .batch import Batch, register_pytree, shape_of
-from .blend import Blend
+from .blend import Blend, source_counts
 from .caching import Cache, cache_of
 from .caching import tell as tell_of_cache
 from .dataset import Dataset
@@ -48,6 +50,10 @@ class Loader:
     fields: what to make of each field; without it everything as it lies.
     shuffle: True (global up to 16 GiB, pool above), False, "global", "pool".
     tail: "drop", "pad" or "keep"; drop when shuffled and keep when not, unless given.
+    rank, world_size: data-parallel ones, found out unless given. Tensor- and pipeline-parallel ranks of one group give the
+        same and get the same batches.
+    mesh: a torch DeviceMesh, which says both: the dimensions called "dp", "dp_replicate", "dp_shard", "fsdp" or "data"
+        have data of their own, those called "tp", "pp", "cp" or "ep" share them; of other names, ``mesh["mine"]``.
     storage: ``hr.storage(...)``: endpoint, region and credentials of data on http(s)://, s3://, gs:// and hf://.
     threads: compute threads; "auto" uses the CPUs this rank may use.
     memory_budget: bytes, or "2GiB"; a quarter of this rank's memory and at most 8 GiB unless given.
@@ -87,6 +93,7 @@ class Loader:
         tail: Literal["drop", "pad", "keep"] | None = None,
         rank: int | None = None,
         world_size: int | None = None,
+        mesh: Any = None,
         global_batch_size: int | None = None,
         index: str | os.PathLike[str] | None = None,
         root: str | os.PathLike[str] | None = None,
@@ -119,7 +126,7 @@ class Loader:
         if tail is None:
             tail = "keep" if mode == _core.Shuffle.NONE else "drop"
         checks.one_of(tail, "tail", tuple(TAILS))
-        self.ranks = ranks.find(rank, world_size)
+        self.ranks = ranks.find(rank, world_size, mesh=mesh)
         if self.ranks.world > 1 and self.ranks.rank == 0 and self.ranks.source != "the arguments":
             tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", logging.INFO)
         most_replaced = most_bad(bad_samples)
@@ -141,6 +148,8 @@ class Loader:
         with using(storage, source, index, once=True):
             parts = parts_of(source, fields, index, root, cache_of(cache), pool)
         self._names = [part.name for part in parts]
+        self._given = [0] * len(parts)  # samples of each source that were delivered
+        self._one_epoch = isinstance(source, Blend) and source.exhausted == "stop"
         self._sources = [part.source for part in parts]
         self._cached = [part.source for part in parts if part.source.cache_counts() is not None]
         finish = delivered(parts[0].asked, parts[0].source)
@@ -154,8 +163,8 @@ class Loader:
             rank=self.ranks.rank,
             world=self.ranks.world,
             tail=TAILS[tail],
-            weights=source.weights() if isinstance(source, Blend) else [],
-            epoch_draws=source.epoch_samples if isinstance(source, Blend) else 0,
+            weights=source.weights([s.size for s in self._sources]) if isinstance(source, Blend) else [],
+            epoch_draws=source.draws([s.size for s in self._sources]) if isinstance(source, Blend) else 0,
         )
         if stage_share and parts[0].source.groups:
             raise UsageError("stage_share=True does not go with packed rows and token budgets: leave it out")
@@ -183,7 +192,7 @@ class Loader:
             pinned=bool(pinned),
             packing=options_of(source),
         )
-        core = _core.Loader.make([(part.name, part.source, [a.request for a in part.asked]) for part in parts], options)
+        core = _core.Loader.make([(part.key, part.source, [a.request for a in part.asked]) for part in parts], options)
         pool.prepare()
         self._running = Running(core, costs_of(parts), pool)
         if pool.n > 0:
@@ -231,7 +240,7 @@ class Loader:
         """(epoch, batches) from where the state stands up to ``total``."""
         self._inner  # noqa: B018  # closed: now, not at the first pair
         total = checks.whole(total, "the number of epochs")
-        return self._epochs(total)
+        return self._epochs(min(total, 1) if self._one_epoch else total)
 
     def _epochs(self, total: int) -> Iterator[tuple[int, Epoch]]:
         n = self._inner.next_epoch()
@@ -252,6 +261,10 @@ class Loader:
 
     def _epoch(self, n: int, until: int | None) -> Epoch:
         core = self._inner
+        if self._one_epoch and n > 0:
+            raise UsageError(
+                "a source of the blend is used up, and exhausted='stop' ends the run there: hr.blend(..., exhausted='repeat') goes on"
+            )
         self._running.stop_calls()
         ranks.check_still(self.ranks)
         self._tell()
@@ -296,6 +309,9 @@ class Loader:
             self._running.map_s += time.perf_counter() - start
         delivered = batch if self._as is None else self._shaped(batch)
         core.received(raw)
+        if len(self._given) > 1:
+            for source, count in enumerate(np.bincount(raw.sources(), minlength=len(self._given))):
+                self._given[source] += int(count)
         if self._replaces:
             self._running.report_replaced(core, raw.epoch, raw.size, raw.is_last)
         return delivered
@@ -369,6 +385,8 @@ class Loader:
         core = self._inner
         if self._names == [""]:
             raise UsageError("set_weights is for a blend; this Loader has one source")
+        if self._one_epoch:
+            raise UsageError("set_weights: exhausted='stop' ends the run where the first weights use a source up; use 'repeat'")
         if set(weights) != set(self._names):
             raise UsageError(f"weights name the sources {sorted(self._names)}, not {sorted(weights)}")
         at_step = checks.whole(at_step, "at_step")
@@ -388,7 +406,8 @@ class Loader:
         same, because of ``strict=False``. ``"python"``: samples that objects of
         ``hr.from_python`` gave, and seconds in them. ``"cache"``: hits, misses and bytes of ``cache=``; ``"stage"``: how much
         of the copy of ``stage=`` is there. ``"map"``: of each function calls, seconds busy, seconds waiting for the GIL or
-        for a process.
+        for a process. ``"sources"``, of a blend: of each source the samples that this rank was given, its share of them,
+        and ``"epochs"``, how often all ranks together have gone through it.
         """
         core, run = self._inner, self._running
         out: dict[str, Any] = core.stats()
@@ -397,6 +416,8 @@ class Loader:
         if objects:
             out["python"] = {name: {"samples": samples, "busy_s": busy} for name, samples, busy in objects}
         out["bad_samples"] = core.quarantine()
+        if self._names != [""]:
+            out["sources"] = source_counts(self._names, self._given, [s.size for s in self._sources], self.state_dict())
         if self._staged:
             staged_counts: Any = [s.stage_counts() for s in self._staged]
             out["stage"] = {name: sum(c[name] for c in staged_counts) for name in staged_counts[0]}

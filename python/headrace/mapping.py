@@ -198,6 +198,10 @@ def _declared_results(name: str, called: Called) -> _Learned | None:
         return None
     if not isinstance(called.shape, Mapping):
         return _Learned(None, [_declared(name, called.shape, called.dtype)])
+    if called.named:
+        return _Learned(
+            [name + more for more in called.shape], [_declared(name, called.shape[m], called.dtype[m]) for m in called.shape]
+        )
     types = called.dtype if isinstance(called.dtype, Mapping) else dict.fromkeys(called.shape, called.dtype)
     if set(types) != set(called.shape):
         raise UsageError(f"field '{name}': shape= names {sorted(called.shape)} and dtype= names {sorted(types)}")
@@ -340,8 +344,10 @@ def _several(
         out.append(Asked(request, "hidden", None, _wants_key(spec)))
     fields = dict(inputs)
     names = [inputs[0][0]] if learned.names is None else learned.names
+    # The other results of a function whose field is packed are packed likewise, and filled up with 0.
+    other = inputs[0][1]._with(pad_value=0) if inputs[0][1].called.named else Field("key", "")
     for i, (name, result) in enumerate(zip(names, learned.results)):
-        like = fields.get(name, Field("key", ""))
+        like = fields.get(name, other)
         output = Field("key", "")._with(packing=like.packing, pad_value=like.pad_value)
         how = "array" if output.packing in ("padded", "ragged") else result.how
         out.append(

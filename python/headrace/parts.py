@@ -10,7 +10,7 @@ from . import _core
 from .blend import Blend
 from .caching import Cache
 from .dataset import Dataset
-from .errors import UsageError
+from .errors import NotFound, UsageError
 from .fields import Field
 from .opening import ARRAY_FORMATS, open_data
 from .packed import Grouped
@@ -26,6 +26,7 @@ class Part(NamedTuple):
     """One source: of a blend, or the only one."""
 
     name: str  # "" for the only one
+    key: str  # in fingerprint and state
     source: _core.Source
     fields: Fields | None
     asked: list[Asked]
@@ -36,14 +37,15 @@ def parts_of(
 ) -> list[Part]:
     """The sources; functions that want processes are added to ``pool``. In a blend data sets that were opened with fields keep them."""
     if not isinstance(source, Blend):
-        return [_part("", *opened(source, fields, index, root, cache), pool)]
+        return [_part("", "", *opened(source, fields, index, root, cache), pool)]
     out = []
-    for name, data in source.parts():
+    for given in source.parts():
+        data = given.source
         own = data._fields is not None if isinstance(data, Dataset) else False
         try:
-            out.append(_part(name, *opened(data, None if own else fields, None, None), pool))
-        except UsageError as e:
-            raise UsageError(f"source '{name}': {e}") from e
+            out.append(_part(given.name, given.key, *opened(data, None if own else fields, None, None), pool))
+        except (UsageError, NotFound) as e:
+            raise type(e)(f"source '{given.name}' of the blend: {e}") from e
     for part in out[1:]:
         _check_alike(out[0], part)
     return out
@@ -59,8 +61,8 @@ def costs_of(parts: Sequence[Part]) -> dict[str, list[_core.MapCost]]:
     return out
 
 
-def _part(name: str, source: _core.Source, fields: Fields | None, pool: Processes | None) -> Part:
-    return Part(name, source, fields, ask(fields, source, pool))
+def _part(name: str, key: str, source: _core.Source, fields: Fields | None, pool: Processes | None) -> Part:
+    return Part(name, key, source, fields, ask(fields, source, pool))
 
 
 def _check_alike(a: Part, b: Part) -> None:

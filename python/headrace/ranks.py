@@ -7,7 +7,8 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from .checks import whole
 from .errors import UsageError
@@ -15,10 +16,15 @@ from .errors import UsageError
 
 @dataclass(frozen=True)
 class Ranks:
+    """Of data-parallel groups: ranks of one group (tensor- and pipeline-parallel ones) have the same number."""
+
     rank: int
     world: int
     source: str  # who said so
     local: int = 1  # ranks on this node
+    job: tuple[int, int] | None = field(
+        default=None, repr=False
+    )  # of the whole job, as torch.distributed says, where that differs
 
 
 def _torch_distributed(_: Mapping[str, str]) -> tuple[int, int] | None:
@@ -100,10 +106,47 @@ def local_ranks(env: Mapping[str, str]) -> int:
     return 1
 
 
-def find(rank: int | None = None, world_size: int | None = None, env: Mapping[str, str] | None = None) -> Ranks:
-    """This process's rank. Arguments end the search; sources that disagree are an error."""
+#: What the dimensions of a mesh are called that have data of their own.
+_DATA = ("dp", "data", "data_parallel", "dp_replicate", "dp_shard", "replicate", "shard", "fsdp", "hsdp", "ddp", "batch")
+#: And those whose ranks share them.
+_SHARED = ("tp", "tensor", "model", "mp", "pp", "pipeline", "pipe", "stage", "cp", "context", "sp", "sequence", "ep", "expert")
+
+
+def of_mesh(mesh: Any) -> tuple[int, int]:
+    """(data-parallel rank, size) of this process in a torch DeviceMesh: over all its data-parallel dimensions, the outer ones first."""
+    names = getattr(mesh, "mesh_dim_names", None)
+    if not hasattr(mesh, "get_local_rank") or not hasattr(mesh, "ndim"):
+        raise UsageError(f"mesh is a torch DeviceMesh, not {type(mesh).__name__}")
+    if mesh.get_coordinate() is None:
+        raise UsageError("mesh: this process is not in it; give the mesh that it is in")
+    if names is None:
+        if mesh.ndim != 1:
+            raise UsageError(
+                "mesh: its dimensions have no names: init_device_mesh(..., mesh_dim_names=('dp', 'tp')), or a mesh of one dimension"
+            )
+        return mesh.get_local_rank(), mesh.size()
+    data = [n for n, name in enumerate(names) if name.lower() in _DATA]
+    unknown = [name for name in names if name.lower() not in (*_DATA, *_SHARED)]
+    if mesh.ndim > 1 and unknown:
+        raise UsageError(f"mesh: has '{unknown[0]}' data of its own, or not? Say mesh=mesh['dp'], the dimensions that have")
+    if mesh.ndim == 1 and not (names and names[0].lower() in _SHARED):
+        data = [0]
+    rank, size = 0, 1
+    for n in data:
+        rank = rank * mesh.size(n) + mesh.get_local_rank(n)
+        size *= mesh.size(n)
+    return rank, size
+
+
+def find(rank: int | None = None, world_size: int | None = None, env: Mapping[str, str] | None = None, mesh: Any = None) -> Ranks:
+    """This process's rank. Arguments end the search, then a mesh; sources that disagree are an error."""
     env = os.environ if env is None else env
     local = local_ranks(env)
+    if mesh is not None:
+        if rank is not None or world_size is not None:
+            raise UsageError("mesh says the data-parallel rank and size; rank= and world_size= do too: give one of them")
+        data_rank, size = of_mesh(mesh)
+        return Ranks(data_rank, size, "the mesh", local, _torch_distributed({}))
     if (rank is None) != (world_size is None):
         raise UsageError("rank and world_size go together: give both or neither")
     if rank is not None and world_size is not None:
@@ -140,12 +183,13 @@ def compare_plans(name: str, plan_id: str, mine: Ranks, settings: Mapping[str, o
     only some ranks make cannot hang. ``name`` tells the data of a job's loaders apart; those of the same data are
     compared in the order they were made. ``settings``: what must be equal too, and is named where it is not.
     """
-    if mine.world == 1 or _torch_distributed({}) != (mine.rank, mine.world):
+    job = mine.job or (mine.rank, mine.world)
+    if job[1] == 1 or _torch_distributed({}) != job:
         return
     from torch.distributed import distributed_c10d
 
     count = _named[name] = _named.get(name, 0) + 1
-    said = json.dumps({"plan": plan_id, "rank": mine.rank, "settings": dict(settings or {})})
+    said = json.dumps({"plan": plan_id, "rank": job[0], "settings": dict(settings or {})})
     try:
         store = distributed_c10d._get_default_store()
         first = json.loads(store.compare_set(f"headrace/{name}/{count}", "", said).decode())
@@ -155,19 +199,19 @@ def compare_plans(name: str, plan_id: str, mine: Ranks, settings: Mapping[str, o
     for what, value in (settings or {}).items():
         if first["settings"].get(what) != value:
             raise UsageError(
-                f"rank {mine.rank} has {what}={value!r} and rank {rank} has {what}={first['settings'].get(what)!r}: "
+                f"rank {job[0]} has {what}={value!r} and rank {rank} has {what}={first['settings'].get(what)!r}: "
                 "every rank must say the same, or samples are lost and ranks wait for one another"
             )
     if first["plan"] != plan_id:
         raise UsageError(
-            f"rank {mine.rank} would load in another order than rank {rank} (plan {plan_id[:12]}, not {first['plan'][:12]}): "
+            f"rank {job[0]} would load in another order than rank {rank} (plan {plan_id[:12]}, not {first['plan'][:12]}): "
             "seed, shuffle, window, reassign_every and weights must be the same on every rank"
         )
 
 
 def check_still(mine: Ranks) -> None:
     """Raises where torch.distributed was started after the ranks were found, and says something else."""
-    if mine.source == "the arguments":
+    if mine.source in ("the arguments", "the mesh"):
         return
     now = _torch_distributed({})
     if now is not None and now != (mine.rank, mine.world):

@@ -33,10 +33,14 @@ class _Rate(parts.ProgressColumn):
         return Text(f"{speed:,.0f}/s" if speed else "", style="cyan")
 
 
-def progress(of_bytes: bool = False) -> parts.Progress:
-    """Bars with counts, or bytes; rate and the time left; gone when done."""
+def progress(of_bytes: bool = False, of_share: bool = False) -> parts.Progress:
+    """Bars with counts and their rate, or bytes, or only the share that is done; and the time left; gone when done."""
     where = Console(stderr=True, highlight=False)
-    counted = (parts.DownloadColumn(), parts.TransferSpeedColumn()) if of_bytes else (parts.MofNCompleteColumn(), _Rate())
+    counted: tuple[parts.ProgressColumn, ...] = (parts.MofNCompleteColumn(), _Rate())
+    if of_bytes:
+        counted = (parts.DownloadColumn(), parts.TransferSpeedColumn())
+    elif of_share:
+        counted = (parts.TaskProgressColumn(),)
     return parts.Progress(
         parts.TextColumn("{task.description}"),
         parts.BarColumn(bar_width=30),

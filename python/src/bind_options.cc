@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "device/library.h"
+#include "errors.h"
 #include "loader/loader.h"
 
 namespace nb = nanobind;
@@ -77,6 +78,9 @@ void bind_options(nb::module_& m) {
       .value("AUTO", DecodeOn::kAuto)
       .value("GPU", DecodeOn::kGpu)
       .value("CPU", DecodeOn::kCpu);
+  // As a blend's weights are kept: they sum to 2^32.
+  m.def("integer_weights",
+        [](const std::vector<double>& weights) { return unwrap(integer_weights(weights)); });
   m.def("add_library_folders", &add_library_folders, nb::arg("folders"),
         "Where else to look for the libraries of the GPU's maker.");
   nb::class_<MixOptions>(m, "MixOptions")

@@ -56,9 +56,22 @@ class TokenWriter {
          .companion = unwrap(file_sink(bin)),
          .schema = {{.name = "tokens", .kind = Kind::kTokens, .dtype = parse_dtype(dtype)}}}));
   }
-  void add(nb::bytes tokens) {
-    const RecordValue value{.field = "tokens", .bytes = as_bytes({tokens.c_str(), tokens.size()})};
-    check(writer_->append({.key = "", .values = {&value, 1}}));
+  // Documents one after the other, from byte `begin` on, each of so many bytes.
+  void add(nb::bytes tokens, size_t begin, const std::vector<size_t>& sizes) {
+    Bytes rest = as_bytes({tokens.c_str(), tokens.size()});
+    rest = rest.subspan(std::min(begin, rest.size()));
+    Status status;
+    {
+      nb::gil_scoped_release release;
+      for (const size_t size : sizes) {
+        if (size > rest.size()) status = internal("documents beyond the end of their tokens");
+        if (!status.ok()) break;
+        const RecordValue value{.field = "tokens", .bytes = rest.first(size)};
+        status = writer_->append({.key = "", .values = {&value, 1}});
+        rest = rest.subspan(size);
+      }
+    }
+    check(status);
   }
   void finish() {
     nb::gil_scoped_release release;
@@ -77,7 +90,7 @@ void bind_tokens(nb::module_& m) {
   nb::class_<TokenWriter>(m, "TokenWriter")
       .def(nb::init<const std::string&, const std::string&, const std::string&>(), nb::arg("index"),
            nb::arg("bin"), nb::arg("dtype"))
-      .def("add", &TokenWriter::add, nb::arg("tokens"))
+      .def("add", &TokenWriter::add, nb::arg("tokens"), nb::arg("begin"), nb::arg("sizes"))
       .def("finish", &TokenWriter::finish);
   m.def("open_tokens", &open_tokens, nb::arg("urls"), nb::arg("seq_len"), nb::arg("stored") = "",
         nb::arg("index") = "", nb::arg("permute_documents") = false,

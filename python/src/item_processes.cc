@@ -28,9 +28,9 @@ namespace nb = nanobind;
 namespace headrace::py {
 namespace {
 
-constexpr size_t kMost = 256;              // samples of a call
+constexpr size_t kMost = 128;              // samples of a call
 constexpr size_t kFirst = 8;               // and of the first ones, whose cost nobody knows
-constexpr uint64_t kCallNs = 2'500'000;    // what a call should take: a message costs some 50 us
+constexpr uint64_t kCallNs = 2'000'000;    // what a call should take: a message costs some 50 us
 constexpr uint64_t kMostPlace = 16 << 20;  // bytes that a call is given for its rows
 
 template <typename T>
@@ -60,6 +60,7 @@ class ProcessItems final : public ItemServer {
         row_bytes_(row_bytes) {}
 
   size_t most_together() const override { return together_.load(std::memory_order_relaxed); }
+  size_t most_at_all() const override { return kMost; }
   bool is_elsewhere() const override { return true; }
 
   void serve(std::span<ReadRequest> items) const override {

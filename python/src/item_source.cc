@@ -21,9 +21,8 @@ namespace {
 
 constexpr uint64_t kNominalBytes = 64;  // of a sample: the order must not follow from what one has
 constexpr uint64_t kMostBlocks = 1 << 16;  // of samples that lie nowhere
-constexpr size_t kTogether = 64;           // samples of one call of __getitems__
-constexpr uint64_t kCallNs = 2'000'000;    // about what a call of another process takes
-constexpr uint32_t kUnderWay = 1024;       // and so many are asked for at a time
+constexpr size_t kMostAhead = 16'384;
+constexpr size_t kTogether = 64;  // samples of one call of __getitems__
 
 // The samples of an object: file i is named NAME[i] and is sample i.  Thread-safe.
 class ItemStore final : public Store {
@@ -120,10 +119,11 @@ class ItemStore final : public Store {
 
   void read(std::span<ReadRequest> requests) const override { thread_->read(server_, requests); }
   void cancel(const ReadGroup& group) const override { thread_->cancel(group); }
-  // Other processes answer later: many samples must be under way to keep all of them busy.
+  // So many asked for at a time keep all processes busy.
   StoreCost cost(const std::string&) const override {
-    if (!server_->is_elsewhere()) return {.in_caller = false};
-    return {.latency_ns = kCallNs, .parallel_reads = kUnderWay, .in_caller = false};
+    return {.parallel_reads = static_cast<uint32_t>(
+                std::min<size_t>(thread_->callers() * server_->most_at_all(), kMostAhead)),
+            .in_caller = false};
   }
   std::vector<Result<FileInfo>> stat_all(std::span<const std::string> paths) const override {
     std::vector<Result<FileInfo>> out;

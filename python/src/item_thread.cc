@@ -36,8 +36,8 @@ class ItemThread::Queue {
     uint64_t priority() const { return requests.empty() ? 0 : requests.front().priority; }
   };
 
-  explicit Queue(size_t processes)
-      : threads_(std::max<size_t>(1, processes)), is_elsewhere_(processes > 0) {}
+  explicit Queue(size_t processes) : threads_(processes + 1), is_elsewhere_(processes > 0) {}
+  size_t size() const { return threads_; }
 
   // False once it is closed.
   bool add(Entry&& entry, const std::shared_ptr<Queue>& self);
@@ -316,6 +316,10 @@ ItemThread::ItemThread(size_t processes)
     : queue_([processes] {
         return std::make_unique<std::shared_ptr<Queue>>(std::make_shared<Queue>(processes));
       }) {}
+
+size_t ItemThread::callers() const {
+  return (*queue_)->size();
+}
 
 ItemThread::~ItemThread() {
   (*queue_)->close();

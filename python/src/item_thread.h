@@ -31,6 +31,8 @@ class ItemServer {
   virtual ~ItemServer() = default;
   // How many it is glad to get at a time.
   virtual size_t most_together() const = 0;
+  // The most that it takes at a time, whatever they cost.
+  virtual size_t most_at_all() const { return most_together(); }
   // Other processes make them: the calling thread only waits.
   virtual bool is_elsewhere() const { return false; }
   // Fills into and status of each.  Does not throw.
@@ -40,8 +42,10 @@ class ItemServer {
 // Thread-safe.
 class ItemThread {
  public:
-  // `processes` > 0: all its servers are elsewhere, and so many threads call them.
+  // `processes` > 0: all its servers are elsewhere; a thread for each calls them, and one more, so
+  // that a process has its next call while another thread takes what the last one gave.
   explicit ItemThread(size_t processes = 0);
+  size_t callers() const;  // threads
   ~ItemThread();
   ItemThread(const ItemThread&) = delete;
   ItemThread& operator=(const ItemThread&) = delete;

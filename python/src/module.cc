@@ -26,6 +26,7 @@ void bind_options(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
 void bind_sources(nanobind::module_& m);
 void bind_stage(nanobind::module_& m);
+void bind_texts(nanobind::module_& m);
 void bind_tokens(nanobind::module_& m);
 void bind_trace(nanobind::module_& m);
 void bind_storage(nanobind::module_& m);
@@ -59,6 +60,7 @@ NB_MODULE(_core, m) {
   headrace::py::bind_parquet(m);
   headrace::py::bind_sources(m);
   headrace::py::bind_stage(m);
+  headrace::py::bind_texts(m);
   headrace::py::bind_tokens(m);
   headrace::py::bind_trace(m);
   headrace::py::bind_tools(m);

@@ -67,14 +67,14 @@ class ZlibInflater final : public Inflater {
 
 }  // namespace
 
-Result<std::unique_ptr<Inflater>> Inflater::create() {
+Result<std::unique_ptr<Inflater>> zlib_inflater() {
   auto inflater = std::make_unique<ZlibInflater>();
   HEADRACE_TRY(inflater->begin());
   return std::unique_ptr<Inflater>(std::move(inflater));
 }
 
 Result<size_t> unpack_zlib(Bytes packed, MutableBytes out) {
-  HEADRACE_ASSIGN(const std::unique_ptr<Inflater> inflater, Inflater::create());
+  HEADRACE_ASSIGN(const std::unique_ptr<Inflater> inflater, zlib_inflater());
   MutableBytes rest = out;
   HEADRACE_TRY(inflater->step(packed, rest));
   // Full to the brim, the stream's checksum is not read yet: one byte more must not come.
@@ -99,7 +99,7 @@ Status missing() {
 
 }  // namespace
 
-Result<std::unique_ptr<Inflater>> Inflater::create() {
+Result<std::unique_ptr<Inflater>> zlib_inflater() {
   return missing();
 }
 

@@ -9,13 +9,39 @@
 
 #include <zstd.h>
 
-#include <memory>
-
 namespace headrace {
 namespace {
 
 struct Free {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+
+class ZstdInflater final : public Inflater {
+ public:
+  explicit ZstdInflater(ZSTD_DCtx* context) : context_(context) {}
+
+  Status step(Bytes& packed, MutableBytes& out) override {
+    while (!out.empty()) {
+      ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+      ZSTD_outBuffer room{out.data(), out.size(), 0};
+      const size_t more = ZSTD_decompressStream(context_.get(), &room, &in);
+      if (ZSTD_isError(more) != 0)
+        return corrupt(fmt::format("data in zstd do not unpack: {}", ZSTD_getErrorName(more)));
+      const bool moved = in.pos > 0 || room.pos > 0;
+      packed = packed.subspan(in.pos);
+      out = out.subspan(room.pos);
+      // Asked again without input at the end of a frame, zstd speaks of the next one.
+      if (moved) ended_ = more == 0;
+      if (!moved || (packed.empty() && ended_)) break;
+    }
+    return {};
+  }
+
+  bool at_end() const override { return ended_; }
+
+ private:
+  const std::unique_ptr<ZSTD_DCtx, Free> context_;
+  bool ended_ = false;
 };
 
 }  // namespace
@@ -29,6 +55,12 @@ Result<size_t> unpack_zstd(Bytes packed, MutableBytes out) {
   if (ZSTD_isError(got) != 0)
     return corrupt(fmt::format("data in zstd do not unpack: {}", ZSTD_getErrorName(got)));
   return got;
+}
+
+Result<std::unique_ptr<Inflater>> zstd_inflater() {
+  ZSTD_DCtx* const context = ZSTD_createDCtx();
+  if (context == nullptr) return exhausted("no memory for unpacking zstd");
+  return std::unique_ptr<Inflater>(std::make_unique<ZstdInflater>(context));
 }
 
 Status pack_zstd(Bytes in, int level, Buffer& out) {
@@ -59,6 +91,10 @@ std::optional<uint64_t> zstd_stated_bytes(Bytes packed) {
 namespace headrace {
 
 Result<size_t> unpack_zstd(Bytes, MutableBytes) {
+  return unsupported("this build cannot unpack zstd: install libzstd-dev and build again");
+}
+
+Result<std::unique_ptr<Inflater>> zstd_inflater() {
   return unsupported("this build cannot unpack zstd: install libzstd-dev and build again");
 }
 

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/buffer.h"
 #include "base/bytes.h"
+#include "base/inflater.h"
 #include "base/status.h"
 
 namespace headrace {
@@ -15,6 +17,9 @@ namespace headrace {
 // Unpacks one frame, or several one after the other, and says how many bytes of `out` it filled.
 // Bad bytes, and more than fits, are kCorrupt; a build without the library says so.
 Result<size_t> unpack_zstd(Bytes packed, MutableBytes out);
+
+// Of frames one after the other, whether or not they say their size.
+Result<std::unique_ptr<Inflater>> zstd_inflater();
 
 // All of `in` as one frame that says its size.  The same bytes give the same bytes.
 Status pack_zstd(Bytes in, int level, Buffer& out);

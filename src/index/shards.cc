@@ -39,6 +39,7 @@ Status ShardTable::add(const ShardRow& row) {
   names_.add(row.name);
   places_.add(row.place);
   bytes_.push_back(row.bytes);
+  value_bytes_.push_back(row.block_bytes);
   has_files_.push_back(row.has_files);
   first_sample_.push_back(first_sample_.back() + row.samples);
   first_file_.push_back(first_file_.back() + row.files);

@@ -30,7 +30,7 @@ struct ShardRow {
   uint64_t block_bytes = 0;  // of all its blocks
 };
 
-// Immutable after the last add(), hence thread-safe.  32 bytes and two short names a shard.
+// Immutable after the last add(), hence thread-safe.  40 bytes and two short names a shard.
 class ShardTable {
  public:
   // `shares_units`: samples of a block share units that open as a whole.
@@ -44,6 +44,8 @@ class ShardTable {
   std::string_view name(size_t shard) const { return names_[shard]; }
   std::string_view place(size_t shard) const { return places_[shard]; }
   uint64_t bytes(size_t shard) const { return bytes_[shard]; }
+  // Of all its blocks: what its values take in storage.
+  uint64_t value_bytes(size_t shard) const { return value_bytes_[shard]; }
   uint64_t samples(size_t shard) const { return first_sample_[shard + 1] - first_sample_[shard]; }
   uint64_t first_sample(size_t shard) const { return first_sample_[shard]; }
   uint64_t first_file(size_t shard) const { return first_file_[shard]; }
@@ -56,7 +58,7 @@ class ShardTable {
 
  private:
   Names names_, places_;
-  std::vector<uint64_t> bytes_;
+  std::vector<uint64_t> bytes_, value_bytes_;
   std::vector<uint64_t> first_sample_{0};
   std::vector<uint64_t> first_file_{0};
   std::vector<bool> has_files_;

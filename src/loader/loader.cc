@@ -289,6 +289,12 @@ void Loader::choose_policies(const LoaderOptions& options) {
     policy.late = !policy.is_far && all_compute;
     policy.runs = runs;
     if (policy.is_far && cost.in_caller) parallel = std::max(parallel, cost.parallel_reads);
+    // Samples that other processes make: as many are asked for as those can be at.
+    if (!policy.is_far && !cost.in_caller)
+      e.batches_ahead = std::max<size_t>(
+          e.batches_ahead,
+          std::min<uint64_t>(cost.parallel_reads * cut.world / std::max<uint64_t>(1, cut.batch) + 2,
+                             64));
     if (policy.runs && state.mode == OrderMode::kPool)
       held += (state.lanes + cut.world - 1) / cut.world * state.pools[k] * mean;
     // Samples of every block come all through the epoch: all blocks are held, by one rank.

@@ -277,7 +277,7 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
                          i, row.name, names[i]))
           .in_file(place);
     FileInfo shard{.path = split_part(*store, paths[i]).path};
-    if (row.has_files) {
+    if (row.has_files && format->takes_folders) {
       HEADRACE_ASSIGN(shard, store->stat(shard.path));
     }
     if (row.has_files && i == 0) {

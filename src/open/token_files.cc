@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/npy.h"
+#include "format/registry.h"
 #include "open/expand.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
@@ -142,6 +143,21 @@ Result<TokenFile> file_of_shard(const IndexedSource& base, size_t shard, uint32_
   return out;
 }
 
+// The same from the counted index alone, without the part of the shard: of Megatron's files that
+// have nothing but tokens.  Their first document begins at byte 0, and one follows the other.
+TokenFile counted_file(const IndexedSource& base, size_t shard, const Format& format,
+                       uint64_t width) {
+  const ShardTable& shards = base.shards();
+  const std::string index = join_path(shards.place(shard), base_name(shards.name(shard)));
+  return {.name = std::string(shards.name(shard)),
+          .path = companion_path(format, index),
+          .tokens = shards.value_bytes(shard) / width};
+}
+
+bool are_same(const TokenFile& a, const TokenFile& b) {
+  return a.path == b.path && a.begin == b.begin && a.tokens == b.tokens;
+}
+
 Result<std::shared_ptr<const DocumentBegins>> documents_of(const IndexedSource& base, size_t shard,
                                                            uint32_t field, uint64_t width) {
   auto out = std::make_shared<DocumentBegins>();
@@ -161,7 +177,7 @@ Result<std::shared_ptr<const DocumentBegins>> documents_of(const IndexedSource& 
 }
 
 Result<TokenFiles> open_indexed(const std::shared_ptr<const IndexedSource>& base,
-                                std::optional<DType> stored) {
+                                std::string_view format, std::optional<DType> stored) {
   const Schema& schema = base->schema();
   const auto tokens = std::find_if(schema.begin(), schema.end(),
                                    [](const Field& f) { return f.kind == Kind::kTokens; });
@@ -174,12 +190,20 @@ Result<TokenFiles> open_indexed(const std::shared_ptr<const IndexedSource>& base
   const uint64_t width = size_of(*tokens->dtype);
   TokenFiles out{.dtype = *tokens->dtype,
                  .store = std::shared_ptr<const Store>(base, &base->store())};
+  HEADRACE_ASSIGN(const Format* megatron, find_format("megatron"));
+  bool is_counted = format == megatron->name && schema.size() == 1;
   std::vector<size_t> shards;  // of each file: some have no document
   for (size_t i = 0; i < base->shards().size(); ++i) {
     if (base->shards().samples(i) == 0) continue;
-    Result<TokenFile> file = file_of_shard(*base, i, field, width);
-    if (!file.ok()) return file.status().in_file(std::string(base->shards().name(i)));
-    out.files.push_back(std::move(file).value());
+    TokenFile file = is_counted ? counted_file(*base, i, *megatron, width) : TokenFile();
+    // The first shows whether the others can be told without being looked at.
+    if (!is_counted || shards.empty()) {
+      Result<TokenFile> seen = file_of_shard(*base, i, field, width);
+      if (!seen.ok()) return seen.status().in_file(std::string(base->shards().name(i)));
+      is_counted = is_counted && are_same(file, seen.value());
+      file = std::move(seen).value();
+    }
+    out.files.push_back(std::move(file));
     shards.push_back(i);
   }
   out.documents = [base, shards = std::move(shards), field, width](size_t file) {
@@ -221,7 +245,7 @@ Result<OpenedTokens> open_token_windows(const std::vector<std::string>& urls,
     out.format = opened.format;
     out.notices = opened.notices;
     out.shards_built = opened.shards_built;
-    HEADRACE_ASSIGN(files, open_indexed(opened.source, stored));
+    HEADRACE_ASSIGN(files, open_indexed(opened.source, opened.format, stored));
   } else {
     out.format = "tokens";
     HEADRACE_ASSIGN(paths, absolute_paths(std::move(paths)));

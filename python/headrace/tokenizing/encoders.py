@@ -7,38 +7,56 @@ import abc
 import hashlib
 import os
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from ..errors import UsageError
 
 #: What tokenizers call the end of a document, the most usual first.
 _ENDS = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eot|>", "[SEP]")
+#: And what fills rows up.
+_PADS = ("<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>", "<|endoftext|>")
+
+
+class Encoding(NamedTuple):
+    """Of one text."""
+
+    numbers: list[int]
+    offsets: list[tuple[int, int]]  # the letters of each token, where the tokenizer knows them
 
 
 class Encoder(abc.ABC):
-    """Texts to numbers, many at a time, on the tokenizer's own threads."""
+    """Texts to numbers: many at a time on the tokenizer's own threads, or one on the caller's."""
 
     size: int  # the vocabulary: numbers are below it
     name: str  # tells tokenizers apart: a hash of what this one knows
+    frees_gil: bool  # others run while encode_one() works
+    has_offsets = False
 
     @abc.abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Any]:
-        """One value a text; ``numbers`` makes an array of it. Without the GIL where the tokenizer can."""
+        """One value a text, of which ``numbers`` makes a list. Without the GIL where the tokenizer can."""
+
+    @abc.abstractmethod
+    def encode_one(self, text: str, special: bool, offsets: bool = False) -> Encoding:
+        """``special``: with the tokens that the tokenizer puts around a text, such as [CLS] or <s>."""
 
     @abc.abstractmethod
     def number(self, token: str) -> int | None:
         """Of a token by its text."""
 
-    def numbers(self, value: Any, dtype: str) -> np.ndarray:
-        return np.asarray(value, dtype)
+    def usual_pad(self) -> int | None:
+        return next((n for n in map(self.number, _PADS) if n is not None), None)
+
+    def numbers(self, value: Any) -> list[int]:
+        return value
 
     def usual_end(self) -> int | None:
         return next((n for n in map(self.number, _ENDS) if n is not None), None)
 
 
 class _HuggingFace(Encoder):
+    frees_gil = has_offsets = True
+
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._tokenizer.no_truncation()
@@ -51,14 +69,22 @@ class _HuggingFace(Encoder):
     def encode(self, texts: Sequence[str]) -> list[Any]:
         return self._encode(texts, add_special_tokens=False)
 
-    def numbers(self, value: Any, dtype: str) -> np.ndarray:
-        return np.array(value.ids, dtype)
+    def numbers(self, value: Any) -> list[int]:
+        return value.ids
+
+    def encode_one(self, text: str, special: bool, offsets: bool = False) -> Encoding:
+        # encode() keeps the GIL, encode_batch() does not.
+        encode = self._tokenizer.encode_batch if offsets else self._encode
+        (found,) = encode([text], add_special_tokens=special)
+        return Encoding(found.ids, found.offsets if offsets else [])
 
     def number(self, token: str) -> int | None:
         return self._tokenizer.token_to_id(token)
 
 
 class _Tiktoken(Encoder):
+    frees_gil = True
+
     def __init__(self, encoding: Any) -> None:
         self._encoding = encoding
         self._threads = max(1, len(os.sched_getaffinity(0)))
@@ -71,11 +97,16 @@ class _Tiktoken(Encoder):
     def encode(self, texts: Sequence[str]) -> list[Any]:
         return self._encoding.encode_ordinary_batch(list(texts), num_threads=self._threads)
 
+    def encode_one(self, text: str, special: bool, offsets: bool = False) -> Encoding:
+        return Encoding(self._encoding.encode_ordinary(text), [])
+
     def number(self, token: str) -> int | None:
         return self._encoding._special_tokens.get(token)
 
 
 class _SentencePiece(Encoder):
+    frees_gil = False
+
     def __init__(self, processor: Any) -> None:
         self._processor = processor
         self._threads = max(1, len(os.sched_getaffinity(0)))
@@ -84,6 +115,9 @@ class _SentencePiece(Encoder):
 
     def encode(self, texts: Sequence[str]) -> list[Any]:
         return self._processor.encode(list(texts), out_type=int, num_threads=self._threads)
+
+    def encode_one(self, text: str, special: bool, offsets: bool = False) -> Encoding:
+        return Encoding(self._processor.encode(text, out_type=int, add_bos=special, add_eos=special), [])
 
     def number(self, token: str) -> int | None:
         found = self._processor.piece_to_id(token)

@@ -21,38 +21,40 @@ from .. import _core
 _NUMPY = {"u16": "<u2", "i32": "<i4"}
 
 
-def shard_name(number: int, count: int) -> str:
-    return f"tokens-{number:0{max(5, len(str(count - 1)))}d}"
-
-
 class ShardWriter:
     """Of one shard. Its files appear with ``finish``, or not at all."""
 
     def __init__(self, folder: Path, name: str, dtype: str) -> None:
-        self._folder, self._name, self._dtype = folder, name, dtype
+        self._folder, self._name = folder, name
         self._files = _core.TokenWriter(str(folder / place(name, "idx")), str(folder / place(name, "bin")), dtype)
-        self._lengths: list[int] = []
+        self._width = np.dtype(_NUMPY[dtype]).itemsize
+        self._lengths: list[np.ndarray] = []
         self._sum = 0
         self.tokens = 0
 
-    def add(self, document: np.ndarray) -> None:
-        data = document.astype(_NUMPY[self._dtype], copy=False).tobytes()
-        self._files.add(data)
-        self._sum = zlib.crc32(data, self._sum)
-        self._lengths.append(len(document))
-        self.tokens += len(document)
+    def add(self, tokens: bytes, begin: int, lengths: np.ndarray) -> None:
+        """Documents of so many tokens each, one after the other from token ``begin`` on."""
+        count = int(lengths.sum())
+        self._files.add(tokens, begin * self._width, (lengths * self._width).tolist())
+        written = memoryview(tokens)[begin * self._width : (begin + count) * self._width]
+        self._sum = zlib.crc32(written, self._sum)
+        self._lengths.append(lengths)
+        self.tokens += count
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, **more: Any) -> dict[str, Any]:
+        """What is said of it, and ``more``."""
         self._files.finish()
         index = (self._folder / place(self._name, "idx")).read_bytes()
+        lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
         record = {
-            "documents": len(self._lengths),
+            "documents": len(lengths),
             "tokens": self.tokens,
-            "bin_bytes": self.tokens * np.dtype(_NUMPY[self._dtype]).itemsize,
+            "bin_bytes": self.tokens * self._width,
             "idx_bytes": len(index),
             "bin_crc32": self._sum,
             "idx_crc32": zlib.crc32(index),
-            "lengths": histogram(np.array(self._lengths, np.int64)),
+            "lengths": histogram(lengths),
+            **more,
         }
         write_json(self._folder / place(self._name, "done"), record)
         return record

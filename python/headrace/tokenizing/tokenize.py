@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """``hr.tokenize``: a corpus of texts becomes files of tokens that Megatron and ``hr.tokens(seq_len=…)`` read.
 
-The documents are cut into runs of about ``shard_tokens``, each a shard. Which documents a shard has follows from the
-data and the tokenizer alone; so ranks share the shards without a word to each other, and what was written before a kill
-is not written again.
+    corpus ──► tasks ──► a rank takes every n-th ──► read │ tokenise │ write ──► tokens-00000.bin and .idx
+    (corpus.py)                                      side by side                 (shard.py)
+
+Which documents a task has follows from the data and the tokenizer alone; so ranks share the tasks without a word to
+each other, and what was written before a kill is not written again.
 """
 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import one_of, path, whole
-from ..dataset import Dataset
-from ..dataset import open as open_dataset
-from ..errors import DataError, UsageError
-from ..fields import text
+from .. import _core
+from ..checks import path, whole
+from ..errors import DataError, Unsupported, UsageError
 from ..ranks import find
-from ..source_paths import urls_of
+from ..storage import Storage
+from .corpus import Bad, Corpus, Task, Texts, corpus_of
 from .encoders import Encoder, encoder_of
-from .shard import ShardWriter, record_of, shard_name, write_json
+from .shard import ShardWriter, record_of, write_json
 
-_BATCH_CHARACTERS = 4 << 20  # handed to the tokenizer at a time
-_BATCH_DOCUMENTS = 512  # read at a time
-_TRY = 4096  # read together, where one that is bad makes all of them be read one by one
-_LOOK = 256  # documents that tell how long the others are
-_USUAL_FIELDS = ("text", "txt", "content", "document")
+_BATCH_CHARACTERS = 2 << 20  # handed to the tokenizer at a time
+_ENCODING = 3  # batches with the tokenizer at a time: the threads that are done with one begin the next
+_MOST_TOLD = 100  # bad documents that a record names
 MANIFEST = "tokens.json"
 
 Progress = Callable[[int, int, int], None]
@@ -38,32 +38,30 @@ Progress = Callable[[int, int, int], None]
 
 @dataclass
 class _Job:
-    data: Dataset
-    field: str
+    corpus: Corpus
     encoder: Encoder
     end: int | None  # put after every document
     dtype: str
-    per_shard: int  # documents
-    bad_samples: str
-
-    @property
-    def shards(self) -> int:
-        return -(-len(self.data) // self.per_shard)
+    shard_tokens: int
+    most_bad: int | None  # documents that may be left out; None: none, they raise
 
     def description(self) -> dict[str, Any]:
         """What must be the same for the same files."""
         return {
-            "headrace_tokens": 1,
-            "source": self.data.fingerprint,
-            "documents": len(self.data),
-            "field": self.field,
+            "headrace_tokens": 2,
+            **self.corpus.identity(),
+            "field": self.corpus.field,
             "tokenizer": self.encoder.name,
             "vocabulary": self.encoder.size,
             "end_of_document": self.end,
             "dtype": self.dtype,
-            "documents_per_shard": self.per_shard,
-            "shards": self.shards,
+            "shard_tokens": self.shard_tokens,
+            "tasks": len(self.corpus.tasks),
         }
+
+    def name(self, task: Task, part: int) -> str:
+        number = f"tokens-{task.number:0{max(5, len(str(len(self.corpus.tasks) - 1)))}d}"
+        return number if task.shards == 1 else f"{number}-{part:04d}"
 
 
 def tokenize(
@@ -74,76 +72,87 @@ def tokenize(
     field: str | None = None,
     end_of_document: int | str | bool = True,
     shard_tokens: int = 100_000_000,
-    bad_samples: str = "raise",
+    bad_samples: str | int = "raise",
+    storage: Storage | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Writes the tokens of every text as Megatron's pairs ``tokens-00000.bin`` and ``.idx`` into the folder ``to``.
 
-    source: what ``hr.open`` opens: JSON lines (plain, .gz, .zst), Parquet, Arrow, tars, folders of texts; or a data set
+    source: JSON lines (plain, .gz, .zst) and text files, which are read as they stream by; or what ``hr.open`` opens:
+        Parquet, Arrow, tars, folders of texts; or a data set. From any store that ``hr.open`` reads.
     tokenizer: the path of a ``tokenizer.json`` or of a SentencePiece ``.model``, ``"tiktoken:gpt2"``, or a tokenizer
-    field: with the texts; ``text``, ``txt``, ``content`` or the only one of texts unless given
+    field: with the texts; ``text``, ``txt``, ``content`` or the only one of texts unless given. Of JSON lines ``"meta.body"``
+        is a member of a member.
     end_of_document: the token after every document, as text or number; True: the tokenizer's usual one; False: none
-    shard_tokens: about so many a pair of files; documents stay whole
-    bad_samples: "raise", or "skip": texts that cannot be read are left out and counted
-    progress: called with (documents done, documents, tokens) of this rank
+    shard_tokens: about so many a pair of files; documents stay whole, small files are joined
+    bad_samples: "raise"; "skip": texts that cannot be read are left out and counted; or the most that a rank may leave out
+    storage: ``hr.storage(...)``, as for ``hr.open``
+    progress: called with (done, total, tokens) of this rank; bytes of files that stream by, documents of others
 
-    Tokens are u16 where the vocabulary allows it, else i32. The ranks of a job (torchrun, Slurm, MPI) share the shards.
-    Called again after a kill it goes on with the shards that are missing. Returns the manifest, ``tokens.json``:
-    documents, tokens, and how long documents are; of this rank's shards where others are not done yet.
+    Tokens are u16 where the vocabulary allows it, else i32. The ranks of a job (torchrun, Slurm, PBS, MPI) share the work.
+    Called again after a kill it goes on with the files that are missing. Returns the manifest, ``tokens.json``:
+    documents, tokens, how long documents are, and which were left out; of what is there where other ranks are not done yet.
     """
-    job = _job(source, tokenizer, field, end_of_document, whole(shard_tokens, "shard_tokens", 1), bad_samples)
+    job = _job(source, tokenizer, field, end_of_document, whole(shard_tokens, "shard_tokens", 1), bad_samples, storage)
     folder = Path(path(to, "to"))
+    if "://" in path(to, "to"):
+        raise Unsupported(f"{to}: tokens are written to a folder of a file system; copy them to the store afterwards")
     _claim(folder, job.description())
     ranks = find()
-    mine = range(ranks.rank, job.shards, ranks.world)
-    total = sum(min(job.per_shard, len(job.data) - s * job.per_shard) for s in mine)
-    done = tokens = 0
-    for shard in mine:
-        name = shard_name(shard, job.shards)
-        record = record_of(folder, name)
-        if record is None:
-            record = _write(job, folder, shard, _told(progress, done, total, tokens))
-        done += min(job.per_shard, len(job.data) - shard * job.per_shard)
-        tokens += record["tokens"]
-        _tell(progress, done, total, tokens)
+    mine = job.corpus.tasks[ranks.rank :: ranks.world]
+    told = _Told(progress, sum(task.units for task in mine), job.most_bad)
+    for task in mine:
+        _write(job, folder, task, told)
     return _manifest(folder, job)
 
 
-def _told(progress: Progress | None, done: int, total: int, tokens: int) -> Callable[[int, int], None]:
-    """Of a shard: what it adds to what was done before."""
-    return lambda more, more_tokens: _tell(progress, done + more, total, tokens + more_tokens)
+class _Told:
+    """What this rank has done, for the bar; and how much was bad."""
+
+    def __init__(self, progress: Progress | None, total: int, most_bad: int | None) -> None:
+        self._progress, self._total, self._most_bad = progress, total, most_bad
+        self._bad = 0
+        self.done = self.tokens = 0  # of tasks before this one
+
+    def tell(self, done: int, tokens: int) -> None:
+        if self._progress is not None:
+            self._progress(self.done + done, self._total, self.tokens + tokens)
+
+    def check(self, bad: list[Bad]) -> None:
+        if not bad:
+            return
+        if self._most_bad is None:
+            raise DataError(f"{bad[0].place}: {bad[0].cause}; bad_samples='skip' leaves such documents out")
+        self._bad += len(bad)
+        if self._bad > self._most_bad:
+            raise DataError(
+                f"{bad[-1].place}: {bad[-1].cause}; it is the bad document number {self._bad}, and bad_samples allows {self._most_bad}"
+            )
 
 
-def _tell(progress: Progress | None, done: int, total: int, tokens: int) -> None:
-    if progress is not None:
-        progress(done, total, tokens)
-
-
-def _job(source: Any, tokenizer: Any, field: str | None, end: int | str | bool, shard_tokens: int, bad_samples: str) -> _Job:
-    one_of(bad_samples, "bad_samples", ("raise", "skip"))
+def _job(
+    source: Any,
+    tokenizer: Any,
+    field: str | None,
+    end: int | str | bool,
+    shard_tokens: int,
+    bad_samples: str | int,
+    storage: Storage | None,
+) -> _Job:
+    if isinstance(bad_samples, str) and bad_samples not in ("raise", "skip"):
+        raise UsageError(f'bad_samples is "raise", "skip" or the most to leave out, not {bad_samples!r}')
+    most = {"raise": None, "skip": 1 << 62}[bad_samples] if isinstance(bad_samples, str) else whole(bad_samples, "bad_samples")
     encoder = encoder_of(tokenizer)
-    data = source if isinstance(source, Dataset) else open_dataset(urls_of(source))
-    if len(data) == 0:
-        raise UsageError("there is no document in the data")
-    name = _field_of(data, field)
     last = _end_of(encoder, end)
-    dtype = "u16" if encoder.size <= 1 << 16 else "i32"
-    job = _Job(data, name, encoder, last, dtype, 1, bad_samples)
-    job.per_shard = max(1, int(shard_tokens / _mean_tokens(job)))
-    return job
-
-
-def _field_of(data: Dataset, field: str | None) -> str:
-    kinds = {f["name"]: f["kind"] for f in data._source.fields}
-    if field is not None:
-        if field not in kinds:
-            raise UsageError(f"field: the data have {', '.join(kinds)}, not '{field}'")
-        return field
-    texts = [n for n in kinds if kinds[n] == "text"]
-    usual = [n for n in _USUAL_FIELDS if n in kinds]
-    if usual or len(texts) == 1:
-        return (usual or texts)[0]
-    raise UsageError(f"which field has the texts? field= is one of {', '.join(texts or kinds)}")
+    corpus = corpus_of(source, field, storage)
+    if corpus.units == 0:
+        raise UsageError("there is no document in the data")
+    corpus.skips = True  # while looking: bad ones are told of when they are written
+    texts, units = corpus.look()
+    corpus.skips = most is not None
+    tokens = sum(len(encoder.numbers(v)) + (last is not None) for v in encoder.encode(texts)) if texts else 0
+    corpus.cut(shard_tokens * units / tokens if tokens else corpus.units)
+    return _Job(corpus, encoder, last, "u16" if encoder.size <= 1 << 16 else "i32", shard_tokens, most)
 
 
 def _end_of(encoder: Encoder, end: int | str | bool) -> int | None:
@@ -164,95 +173,127 @@ def _end_of(encoder: Encoder, end: int | str | bool) -> int | None:
     return whole(end, "end_of_document", 0, encoder.size - 1)
 
 
-def _mean_tokens(job: _Job) -> float:
-    """Of a document, by some that lie evenly over the data."""
-    numbers = sorted({int(i) for i in np.linspace(0, len(job.data) - 1, min(_LOOK, len(job.data)))})
-    texts = [t for batch in _texts(job, job.data[numbers], "skip") for t in batch]
-    if not texts:
-        return 1.0
-    lengths = [len(job.encoder.numbers(v, "i8")) for v in job.encoder.encode(texts)]
-    return max(1.0, float(np.mean(lengths)) + (job.end is not None))
+# -- one task --------------------------------------------------------------------------------------
 
 
-def _texts(job: _Job, data: Dataset, bad_samples: str) -> Iterator[list[str]]:
-    """The texts of a data set, in its order, some at a time."""
-    if bad_samples == "raise":
-        yield from _read(job, data)
+class _TaskWriter:
+    """The shards of a task, one after the other. Used by one thread at a time."""
+
+    def __init__(self, job: _Job, folder: Path, task: Task) -> None:
+        self._job, self._folder, self._task = job, folder, task
+        self.skip = self.tokens = self._part = 0
+        self.finished = False
+        while (record := record_of(folder, job.name(task, self._part))) is not None:
+            self.skip += record["documents"]
+            self.tokens += record["tokens"]
+            self._part += 1
+            if record["last"]:
+                self.finished = True
+                return
+        self._open: ShardWriter | None = None
+        self._bad: list[Bad] = []
+
+    def add(self, values: list[Any], bad: list[Bad]) -> None:
+        job = self._job
+        lists = [job.encoder.numbers(v) for v in values]
+        data, lengths = _core.token_bytes(lists, job.dtype, -1 if job.end is None else job.end, job.encoder.size)
+        del lists
+        self._bad += bad
+        sizes = np.array(lengths, np.int64)
+        begin = first = 0
+        while first < len(sizes):
+            writer = self._writer()
+            count = len(sizes) - first
+            if self._task.shards > 1:  # up to the document that fills the shard
+                room = max(1, job.shard_tokens - writer.tokens)
+                count = min(count, int(np.searchsorted(np.cumsum(sizes[first:]), room)) + 1)
+            some = sizes[first : first + count]
+            writer.add(data, begin, some)
+            begin += int(some.sum())
+            self.tokens += int(some.sum())
+            first += count
+            if self._task.shards > 1 and writer.tokens >= job.shard_tokens:
+                self._finish(last=False)
+
+    def finish(self) -> None:
+        self._writer()
+        self._finish(last=True)
+
+    def _writer(self) -> ShardWriter:
+        if self._open is None:
+            self._open = ShardWriter(self._folder, self._job.name(self._task, self._part), self._job.dtype)
+        return self._open
+
+    def _finish(self, last: bool) -> None:
+        told = [[b.place, b.cause] for b in self._bad[:_MOST_TOLD]]
+        self._writer().finish(last=last, left_out=len(self._bad), left_out_are=told)
+        self._open, self._bad = None, []
+        self._part += 1
+
+
+def _write(job: _Job, folder: Path, task: Task, told: _Told) -> None:
+    """Reads, tokenises and writes side by side."""
+    writer = _TaskWriter(job, folder, task)
+    if not writer.finished:
+        _run(job, task, writer, told)
+    told.done += task.units
+    told.tokens += writer.tokens
+    told.tell(0, 0)
+
+
+def _run(job: _Job, task: Task, writer: _TaskWriter, told: _Told) -> None:
+    from concurrent.futures import Future, ThreadPoolExecutor  # not for those who only import headrace
+
+    batches = _batches(_rest(job.corpus.read(task), writer.skip))
+    encoding: deque[tuple[Future[list[Any]], Texts]] = deque()
+    written: Future[None] | None = None
+    with ThreadPoolExecutor(2 + _ENCODING, thread_name_prefix="hr-tokens") as pool:
+        reading = pool.submit(next, batches, None)
+        while True:
+            batch = reading.result()
+            if batch is not None:
+                reading = pool.submit(next, batches, None)
+                told.check(batch.bad)
+                encoding.append((pool.submit(job.encoder.encode, batch.texts), batch))
+            while encoding and (batch is None or len(encoding) >= _ENCODING):
+                values, of = encoding.popleft()
+                made = values.result()
+                if written is not None:
+                    written.result()
+                told.tell(min(of.done, task.units), writer.tokens)  # the last line of a range ends behind it
+                written = pool.submit(writer.add, made, of.bad)
+            if batch is None:
+                break
+        if written is not None:
+            written.result()
+        writer.finish()
+
+
+def _rest(texts: Iterator[Texts], skip: int) -> Iterator[Texts]:
+    """Without the documents that shards of before have."""
+    if skip == 0:
+        yield from texts
         return
-    for begin in range(0, len(data), _TRY):
-        part = data[begin : begin + _TRY]
-        try:
-            found = list(_read(job, part))
-        except DataError:
-            found = [[t for i in range(len(part)) if (t := _read_one(job, part, i)) is not None]]
-        yield from found
-
-
-def _read(job: _Job, data: Dataset) -> Iterator[list[str]]:
-    from ..loader import Loader
-
-    size = min(_BATCH_DOCUMENTS, len(data))
-    fields = {"text": text(job.field)}
-    with Loader(data, size, fields, shuffle=False, tail="keep", rank=0, world_size=1, output="numpy") as loader:
-        for batch in loader.epoch(0):
-            yield batch["text"]
-
-
-def _read_one(job: _Job, data: Dataset, i: int) -> str | None:
-    """None where it cannot be read."""
-    try:
-        value = data[i][job.field]
-        return value.decode() if isinstance(value, bytes) else str(value)
-    except (DataError, KeyError, UnicodeDecodeError):
-        return None
-
-
-def _write(job: _Job, folder: Path, shard: int, tell: Callable[[int, int], None]) -> dict[str, Any]:
-    """Tokenises one batch while the one before it is written."""
-    begin = shard * job.per_shard
-    data = job.data[begin : begin + job.per_shard]
-    writer = ShardWriter(folder, shard_name(shard, job.shards), job.dtype)
-    done = 0
-    from concurrent.futures import ThreadPoolExecutor  # not for those who only import headrace
-
-    with ThreadPoolExecutor(1, thread_name_prefix="hr-tokens") as pool:
-        writing = None
-        for texts in _batches(_texts(job, data, job.bad_samples)):
-            values = job.encoder.encode(texts)
-            if writing is not None:
-                writing.result()
-            done += len(texts)
-            tell(done, writer.tokens)
-            writing = pool.submit(_add_all, job, writer, values)
-        if writing is not None:
-            writing.result()
-    return writer.finish()
-
-
-def _batches(texts: Iterator[list[str]]) -> Iterator[list[str]]:
-    """As many texts at a time as keep all threads of a tokenizer busy."""
-    out: list[str] = []
-    characters = 0
+    good = 0
     for some in texts:
-        for one in some:
-            out.append(one)
-            characters += len(one)
-            if characters >= _BATCH_CHARACTERS:
-                yield out
-                out, characters = [], 0
-    if out:
+        before, good = good, good + len(some.texts)
+        if good > skip or some.bad:
+            yield Texts(some.texts[max(0, skip - before) :], [b for b in some.bad if b.after >= skip], some.done)
+
+
+def _batches(texts: Iterator[Texts]) -> Iterator[Texts]:
+    """As many texts at a time as keep all threads of a tokenizer busy."""
+    out, characters = Texts([], [], 0), 0
+    for some in texts:
+        out.texts.extend(some.texts)
+        out.bad.extend(some.bad)
+        out = out._replace(done=some.done)
+        characters += sum(map(len, some.texts))
+        if characters >= _BATCH_CHARACTERS:
+            yield out
+            out, characters = Texts([], [], 0), 0
+    if out.texts or out.bad:
         yield out
-
-
-def _add_all(job: _Job, writer: ShardWriter, values: list[Any]) -> None:
-    for value in values:
-        numbers = job.encoder.numbers(value, "i8")
-        if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < job.encoder.size:
-            raise UsageError(
-                f"the tokenizer gave the number {int(numbers.max())}, and says that its vocabulary has {job.encoder.size}: "
-                "its files do not belong together"
-            )
-        writer.add(numbers if job.end is None else np.append(numbers, job.end))
 
 
 def _claim(folder: Path, description: dict[str, Any]) -> None:
@@ -277,20 +318,32 @@ def _claim(folder: Path, description: dict[str, Any]) -> None:
 
 def _manifest(folder: Path, job: _Job) -> dict[str, Any]:
     """Of all shards that are there; written once that is all of them."""
-    records = {name: record_of(folder, name) for name in (shard_name(s, job.shards) for s in range(job.shards))}
-    there = {name: record for name, record in records.items() if record is not None}
+    there: dict[str, dict[str, Any]] = {}
+    tasks = 0
+    for task in job.corpus.tasks:
+        part = 0
+        while (record := record_of(folder, job.name(task, part))) is not None:
+            there[job.name(task, part)] = record
+            part += 1
+            if record["last"]:
+                tasks += 1
+                break
     lengths: dict[int, int] = {}
     for record in there.values():
         for most, count in record["lengths"].items():
             lengths[int(most)] = lengths.get(int(most), 0) + count
+    ours = ("lengths", "last", "left_out", "left_out_are")
     out = {
         **job.description(),
         "written_documents": sum(r["documents"] for r in there.values()),
         "tokens": sum(r["tokens"] for r in there.values()),
+        "left_out": sum(r["left_out"] for r in there.values()),
+        "left_out_are": [b for r in there.values() for b in r["left_out_are"]][:_MOST_TOLD],
+        "tasks_done": tasks,
         "lengths": {str(most): lengths[most] for most in sorted(lengths)},
-        "files": {name: {k: v for k, v in record.items() if k != "lengths"} for name, record in there.items()},
+        "files": {name: {k: v for k, v in record.items() if k not in ours} for name, record in there.items()},
     }
-    if len(there) == job.shards:
+    if tasks == len(job.corpus.tasks):
         write_json(folder / MANIFEST, out)
     return out
 

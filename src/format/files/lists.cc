@@ -8,11 +8,10 @@
 #include <charconv>
 
 #include "base/hash.h"
-#include "base/zlib.h"
-#include "base/zstd.h"
 #include "format/files/csv.h"
 #include "format/files/folders.h"
 #include "format/files/grouping.h"
+#include "format/files/packed.h"
 #include "format/records.h"
 #include "index/names.h"
 #include "index/part_builder.h"
@@ -24,7 +23,6 @@ constexpr std::string_view kSpace = " \t\r\n";
 constexpr std::array<std::string_view, 8> kPathNames = {
     "path", "file", "filename", "image", "file_name", "filepath", "file_path", "image_path"};
 constexpr size_t kUnpackStep = size_t{1} << 20;
-constexpr uint64_t kMaxZstd = 4096;  // what zstd makes of a byte, in what people keep
 constexpr size_t kLongestPath = 4096;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
@@ -63,34 +61,20 @@ Kind kind_of(Cell::Type type) {
 }
 
 // All that a stream opens to, in memory that grows as data come: what it claims may be anything.
-Result<Buffer> unpack_gzip(Bytes packed) {
-  HEADRACE_ASSIGN(const std::unique_ptr<Inflater> inflater, Inflater::create());
+Result<Buffer> unpack_all(Inflater& inflater, Bytes packed) {
   std::vector<std::byte> out;
   for (;;) {
     const size_t before = out.size();
     out.resize(before + kUnpackStep);
     MutableBytes room = MutableBytes(out).subspan(before);
-    HEADRACE_TRY(inflater->step(packed, room));
+    HEADRACE_TRY(inflater.step(packed, room));
     out.resize(out.size() - room.size());
     if (out.size() == before && packed.empty()) break;
   }
-  if (!inflater->at_end()) return corrupt("the packed file is cut short: its stream has no end");
+  if (!inflater.at_end()) return corrupt("the packed file is cut short: its stream has no end");
   Buffer all(out.size());
   std::copy(out.begin(), out.end(), all.data());
   return all;
-}
-
-// Frames that do not say how much they open to.
-Result<Buffer> unpack_zstd_growing(Bytes packed) {
-  for (uint64_t room = std::max<uint64_t>(kUnpackStep, packed.size() * 8);; room *= 4) {
-    Buffer out(room);
-    const Result<size_t> size = unpack_zstd(packed, out.span());
-    if (size.ok()) {
-      out.resize(size.value());
-      return out;
-    }
-    if (room / kMaxZstd > packed.size()) return size.status();
-  }
 }
 
 // The columns that the rows have, and what they hold.  One thread at a time.
@@ -275,16 +259,9 @@ Status add_rows(const ShardInput& shard, Bytes list, const ListInput& input, Col
 // The bytes of a list, unpacked where its name says that it is packed.
 Result<Buffer> read_list(const ShardInput& shard) {
   HEADRACE_ASSIGN(Buffer stored, shard.store.read_all(shard.info.path));
-  const std::string name = lower_case(shard.info.path);
-  if (name.ends_with(".gz")) return unpack_gzip(stored.bytes());
-  if (!name.ends_with(".zst")) return stored;
-  const std::optional<uint64_t> size = zstd_stated_bytes(stored.bytes());
-  Buffer out;
-  if (size) {
-    HEADRACE_TRY(zstd_open(stored.bytes(), *size, out));
-    return out;
-  }
-  return unpack_zstd_growing(stored.bytes());
+  HEADRACE_ASSIGN(const std::unique_ptr<Inflater> inflater, inflater_of(shard.info.path));
+  if (inflater == nullptr) return stored;
+  return unpack_all(*inflater, stored.bytes());
 }
 
 Status see_row(const ListRow& row, Columns& columns) {

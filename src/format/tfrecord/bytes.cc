@@ -142,7 +142,7 @@ bool is_packed(Bytes head) {
 }
 
 Bytes unpack_head(Bytes head, MutableBytes out) {
-  const Result<std::unique_ptr<Inflater>> inflater = Inflater::create();
+  const Result<std::unique_ptr<Inflater>> inflater = zlib_inflater();
   MutableBytes rest = out;
   if (!inflater.ok() || !inflater.value()->step(head, rest).ok()) return {};
   return Bytes(out).first(out.size() - rest.size());
@@ -157,7 +157,7 @@ Result<std::unique_ptr<RecordBytes>> open_record_bytes(const ShardInput& shard) 
   const bool plain =
       n == kTfrecordHead && masked_crc32c(b.first(8)) == load_le<uint32_t>(b.subspan(8));
   if (plain || !is_packed(b)) return std::unique_ptr<RecordBytes>(new PlainBytes(shard));
-  HEADRACE_ASSIGN(std::unique_ptr<Inflater> inflater, Inflater::create());
+  HEADRACE_ASSIGN(std::unique_ptr<Inflater> inflater, zlib_inflater());
   return std::unique_ptr<RecordBytes>(new PackedBytes(shard, std::move(inflater)));
 }
 
@@ -169,7 +169,7 @@ uint64_t array_bytes(const Feature& feature) {
 }
 
 Status open_packed_records(Bytes stored, bool with_arrays, MutableBytes decoded) {
-  HEADRACE_ASSIGN(const std::unique_ptr<Inflater> inflater, Inflater::create());
+  HEADRACE_ASSIGN(const std::unique_ptr<Inflater> inflater, zlib_inflater());
   MutableBytes rest = decoded;
   HEADRACE_TRY(inflater->step(stored, rest));
   // Full to the brim, the stream's checksum is not read yet: one byte more must not come.
