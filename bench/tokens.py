@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of tokens: headrace, a bare gather, nanoGPT's get_batch and PyTorch's DataLoader, on one file, one thread each.
+"""Rows of tokens: headrace, a bare gather, DataLoader, nanoGPT's get_batch and LitData, on one file, one thread each.
 
-    ./dev bench --tokens [--rounds 3] [--seconds 2] [--tokens 200000000]
+    ./dev bench --tokens [--rounds 3] [--seconds 2] [--tokens 200000000] [--only headrace]
 
-A file of u16 tokens in /dev/shm; batches of 64 rows of 2,049, drawn at random. "gather" is what memory allows:
-`np.take` of whole rows. nanoGPT's get_batch makes inputs and targets, two arrays, as its train.py does; DataLoader has
-a map-style data set over a memory map, without workers. Rounds are interleaved; the table shows medians.
+A file of u16 tokens in /dev/shm; batches of 64 rows, every row once an epoch in a shuffled order, as u16 and as int64.
+
+gather      what memory allows: `np.take` of whole rows of 2,048 by a shuffled order out of the same pages (a memory map of the
+            file) into memory that is used again, for int64 widened from there into memory that is used again. headrace gives
+            one token a row more, makes its order, and hands a new tensor over each time. "huge pages": out of a private copy,
+            which NumPy asks huge pages for; files in /dev/shm have pages of 4 KiB unless the system says otherwise.
+headrace    rows of 2,049, one compute thread; "in memory" and from the file (in the page cache).
+DataLoader  a map-style data set over a memory map, shuffled, without workers; its default collate stacks.
+get_batch   nanoGPT's: inputs and targets, two arrays, drawn at random, as its train.py does.
+LitData     TokensLoader over its own chunks of int32, shuffled, without workers, widened to int64; in an environment of its own.
+
+The first batch of headrace is compared with the file. Rounds are interleaved; the table shows medians.
 """
 
 from __future__ import annotations
@@ -15,27 +24,37 @@ import json
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import environments
 import headrace as hr
 import numpy as np
 import torch
 
 ROWS, SEQ = 64, 2048
+WANTED = {"gather, int64": 0.9, "DataLoader, int64": 8.0, "nanoGPT's get_batch, int64": 30.0, "LitData, int64": 18.0}
 
 
-def gather(path: str, dtype: Any) -> Iterator[Any]:
-    data = np.fromfile(path, np.uint16)
+def gather(path: str, dtype: Any, private: bool = False) -> Iterator[Any]:
+    data = np.fromfile(path, np.uint16) if private else np.asarray(np.memmap(path, np.uint16, "r"))
     rows = data[: len(data) // SEQ * SEQ].reshape(-1, SEQ)
-    rng = np.random.default_rng(0)
-    out = np.empty((ROWS, SEQ), np.uint16)
+    out, wide = np.empty((ROWS, SEQ), np.uint16), np.empty((ROWS, SEQ), dtype)
+    epoch = 0
     while True:
-        np.take(rows, rng.integers(0, len(rows), ROWS), axis=0, out=out, mode="clip")
-        yield out if dtype is np.uint16 else out.astype(dtype)
+        order = np.random.default_rng(epoch).permutation(len(rows))
+        epoch += 1
+        for at in range(0, len(rows) - ROWS + 1, ROWS):
+            np.take(rows, order[at : at + ROWS], axis=0, out=out, mode="clip")
+            if dtype is np.uint16:
+                yield out
+            else:
+                np.copyto(wide, out)
+                yield wide
 
 
 def get_batch(path: str) -> Iterator[Any]:
@@ -66,13 +85,19 @@ def dataloader(path: str, dtype: Any) -> Iterator[Any]:
 
 def headrace(path: str, dtype: str, in_memory: bool) -> Iterator[Any]:
     data = hr.open(path, {"t": hr.tokens(seq_len=SEQ, stored="u16", dtype=dtype)}, in_memory=in_memory)
+    stream = np.memmap(path, dtype=np.uint16, mode="r")
     with hr.Loader(data, ROWS, threads=1) as loader:
+        first = next(iter(loader))
+        for row, i in zip(first["t"].numpy(), first.indices):
+            if not np.array_equal(row, stream[i * SEQ : i * SEQ + SEQ + 1]):
+                raise SystemExit(f"row {i} differs from the file")
+        loader.set_epoch(1)
         for _, batches in loader.epochs(1 << 30):
             yield from batches
 
 
 def rate(batches: Iterator[Any], seconds: float) -> float:
-    for _ in range(8):
+    for _ in range(64):
         next(batches)
     count, begin = 0, time.perf_counter()
     while (took := time.perf_counter() - begin) < seconds:
@@ -82,36 +107,57 @@ def rate(batches: Iterator[Any], seconds: float) -> float:
     return count / took
 
 
+def litdata(path: str, folder: str, seconds: float) -> float:
+    script = str(pathlib.Path(__file__).parent / "peers/litdata_tokens.py")
+    command = [str(environments.make("litdata")), script, path, folder, str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise environments.NotInstalled((done.stderr.strip().splitlines() or ["no message"])[-1])
+    return float(done.stdout.split()[-1])
+
+
 def main() -> None:
     about = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     about.add_argument("--rounds", type=int, default=3)
     about.add_argument("--seconds", type=float, default=2.0)
     about.add_argument("--tokens", type=int, default=200_000_000)
+    about.add_argument("--only", default="", help="contenders whose name holds this; the gathers always")
     about.add_argument("--json", default="build/results/tokens.json")
     given = about.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+    shared = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(dir=shared) as folder, tempfile.TemporaryDirectory(dir=shared) as chunks:
         path = os.path.join(folder, "train.bin")
         np.random.default_rng(0).integers(0, 50_000, given.tokens, np.uint16).tofile(path)
-        contenders: dict[str, Callable[[], Iterator[Any]]] = {
-            "gather, u16": lambda: gather(path, np.uint16),
-            "gather, int64": lambda: gather(path, np.int64),
-            "headrace in memory, u16": lambda: headrace(path, "u16", True),
-            "headrace in memory, int64": lambda: headrace(path, "i64", True),
-            "headrace from the file, int64": lambda: headrace(path, "i64", False),
-            "DataLoader, int64": lambda: dataloader(path, np.int64),
-            "nanoGPT's get_batch, int64": lambda: get_batch(path),
+        contenders: dict[str, Callable[[], float]] = {
+            "gather, u16": lambda: rate(gather(path, np.uint16), given.seconds),
+            "gather, int64": lambda: rate(gather(path, np.int64), given.seconds),
+            "gather, huge pages, u16": lambda: rate(gather(path, np.uint16, True), given.seconds),
+            "gather, huge pages, int64": lambda: rate(gather(path, np.int64, True), given.seconds),
+            "headrace in memory, u16": lambda: rate(headrace(path, "u16", True), given.seconds),
+            "headrace in memory, int64": lambda: rate(headrace(path, "i64", True), given.seconds),
+            "headrace from the file, u16": lambda: rate(headrace(path, "u16", False), given.seconds),
+            "headrace from the file, int64": lambda: rate(headrace(path, "i64", False), given.seconds),
+            "DataLoader, u16": lambda: rate(dataloader(path, np.uint16), given.seconds),
+            "DataLoader, int64": lambda: rate(dataloader(path, np.int64), given.seconds),
+            "nanoGPT's get_batch, int64": lambda: rate(get_batch(path), given.seconds),
+            "LitData, int64": lambda: litdata(path, chunks, given.seconds),
         }
+        contenders = {n: f for n, f in contenders.items() if given.only in n or n.startswith("gather")}
         rates: dict[str, list[float]] = {name: [] for name in contenders}
         for _ in range(given.rounds):
-            for name, make in contenders.items():
-                rates[name].append(rate(make(), given.seconds))
-    medians = {name: statistics.median(each) for name, each in rates.items()}
+            for name, measure in contenders.items():
+                try:
+                    rates[name].append(measure())
+                except environments.NotInstalled as e:
+                    print(f"{name}: not measured: {e}", file=sys.stderr)
+    medians = {name: statistics.median(each) for name, each in rates.items() if each}
     ours = medians["headrace in memory, int64"]
-    print("| rows of 2,049 tokens, one thread | rows/s | headrace in memory, int64, over it |\n|---|---|---|")
+    print("| rows of 2,049 tokens, one thread | rows/s | headrace in memory, int64, over it | wanted |\n|---|---|---|---|")
     for name, median in medians.items():
-        print(f"| {name} | {median:,.0f} | {ours / median:.2f}x |")
-    print(f"u16: {medians['headrace in memory, u16'] / medians['gather, u16']:.2f} of the gather")
+        wanted = f"{WANTED[name]:g}x" if name in WANTED else ""
+        print(f"| {name} | {median:,.0f} | {ours / median:.2f}x | {wanted} |")
+    print(f"u16: {medians['headrace in memory, u16'] / medians['gather, u16']:.2f} of the gather (0.9 wanted)")
     pathlib.Path(given.json).parent.mkdir(parents=True, exist_ok=True)
     pathlib.Path(given.json).write_text(json.dumps({"rates": rates}, indent=1) + "\n")
 

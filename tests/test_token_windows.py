@@ -181,3 +181,125 @@ def test_a_window_has_no_other_fields(tmp_path: Path) -> None:
     with pytest.raises(hr.UsageError, match="seq_len"):
         hr.tokens()
     assert repr(hr.tokens(seq_len=4, stored="u16")) == "hr.tokens(seq_len=4, dtype='i64', stored='u16')"
+
+
+def test_documents_are_cut_and_padded_on_the_side_that_is_asked_for(tmp_path: Path) -> None:
+    docs = documents_of(5)
+    write_megatron(tmp_path / "a", docs)
+    for truncate, pad_side, multiple in (("right", "right", 1), ("left", "left", 8), ("right", "left", 5)):
+        fields = {
+            "t": hr.tokens(
+                documents=True, max_len=12, truncate=truncate, pad_value=-1, pad_to_multiple=multiple, pad_side=pad_side
+            )
+        }
+        with hr.Loader(str(tmp_path / "a"), 8, fields, tail="keep", output="numpy") as loader:
+            seen = 0
+            for batch in loader.epoch(0):
+                values, lengths = batch["t"]
+                assert values.dtype == np.int64
+                assert values.shape[1] == -(-int(lengths.max()) // multiple) * multiple
+                for row, n, i in zip(values, lengths, batch.indices):
+                    expected = docs[i][:12] if truncate == "right" else docs[i][-12:]
+                    assert n == len(expected)
+                    kept, pad = (row[:n], row[n:]) if pad_side == "right" else (row[len(row) - n :], row[: len(row) - n])
+                    assert np.array_equal(kept, expected) and (pad == -1).all()
+                    seen += 1
+        assert seen == len(docs)
+
+
+def test_documents_that_cannot_be_say_so(tmp_path: Path) -> None:
+    with pytest.raises(hr.UsageError, match="goes with documents=True"):
+        hr.tokens("tokens", max_len=4)
+    with pytest.raises(hr.UsageError, match="seq_len= does not go with documents=True"):
+        hr.tokens(documents=True, seq_len=4)
+    with pytest.raises(hr.UsageError, match="truncate"):
+        hr.tokens(documents=True, truncate="middle")  # type: ignore[arg-type]
+    with pytest.raises(hr.UsageError, match="goes with seq_len"):
+        hr.tokens("tokens", permute_documents=True)
+    write_megatron(tmp_path / "a", documents_of(1))
+    with pytest.raises(hr.UsageError, match="holds 0 to 65535"):
+        hr.Loader(str(tmp_path / "a"), 2, {"t": hr.tokens(documents=True, dtype="u16", pad_value=-1)})
+    np.arange(100, dtype="<u2").tofile(tmp_path / "plain.bin")
+    with pytest.raises(hr.UsageError, match="where documents begin"):
+        hr.Loader(str(tmp_path / "plain.bin"), 2, {"t": hr.tokens(seq_len=8, stored="u16", permute_documents=True)})
+
+
+def permuted(folder: Path, epoch: int, rank: int = 0, ranks: int = 1, state: object = None, **options: object) -> list:
+    fields = {
+        "t": hr.tokens(seq_len=SEQ, permute_documents=True),
+        "positions": hr.array("positions"),
+        "mask": hr.array("loss_mask"),
+        "cu": hr.array("cu_seqlens").list(),
+    }
+    given = {"shuffle": False, "tail": "keep", "output": "numpy", **options}
+    with hr.Loader(str(folder / "*.idx"), 6 // ranks, fields, rank=rank, world_size=ranks, **given) as loader:
+        if state is not None:
+            loader.load_state_dict(state)
+        out = []
+        for batch in loader.epoch(epoch):
+            out.append((batch["t"], batch["positions"], batch["mask"], batch["cu"], loader.state_dict()))
+    return out
+
+
+def test_permuted_documents_stay_whole_and_come_in_another_order_each_epoch(tmp_path: Path) -> None:
+    begins = np.cumsum([0, *np.random.default_rng(2).integers(1, 30, 60)])
+    docs = [np.arange(a, b, dtype=np.uint16) for a, b in zip(begins[:-1], begins[1:])]
+    write_megatron(tmp_path / "a", docs)
+    streams = []
+    for epoch in range(3):
+        steps = permuted(tmp_path, epoch)
+        rows = np.concatenate([s[0] for s in steps])
+        assert np.array_equal(rows[1:, 0], rows[:-1, -1])  # they share one token, as ever
+        stream = [*rows[:, :-1].ravel().tolist(), int(rows[-1, -1])]
+        assert len(set(stream)) == len(stream)  # every token once at most; the rest at the end is less than a window
+        assert len(stream) > int(begins[-1]) - SEQ - 1
+        starts = set(begins.tolist())
+        for t, positions, mask, cu, _ in steps:
+            for row in range(len(t)):
+                first = [k for k in range(1, SEQ) if int(t[row][k]) in starts]
+                assert cu[row].tolist() == [0, *first, SEQ]
+                assert [k for k in range(SEQ) if mask[row][k] == 0] == [k for k in range(SEQ) if int(t[row][k + 1]) in starts]
+                assert [k for k in range(1, SEQ) if positions[row][k] == 0] == first
+        for a, b in zip(stream[:-1], stream[1:]):
+            assert b == a + 1 or b in starts  # inside a document tokens follow each other
+        streams.append(stream)
+    assert streams[0] != streams[1] != streams[2]
+    again = np.concatenate([s[0] for s in permuted(tmp_path, 1)])
+    assert [*again[:, :-1].ravel().tolist(), int(again[-1, -1])] == streams[1]
+    other = np.concatenate([s[0] for s in permuted(tmp_path, 1, seed=5)])
+    assert other[:, :-1].ravel().tolist() != streams[1][:-1]
+
+
+def test_permuted_documents_resume_at_every_step_onto_other_ranks(tmp_path: Path) -> None:
+    for i in range(2):
+        write_megatron(tmp_path / f"s{i}", documents_of(i, 20))
+    straight = permuted(tmp_path, 2, shuffle=True, seed=3)
+    for ranks in (1, 2, 3):
+        for step in range(len(straight) - 1):
+            state = straight[step][4]
+            parts = [permuted(tmp_path, 2, rank, ranks, state, shuffle=True, seed=3) for rank in range(ranks)]
+            for n, whole in enumerate(straight[step + 1 :]):
+                assert np.array_equal(np.concatenate([p[n][0] for p in parts]), whole[0])
+
+
+def test_a_state_of_windows_in_file_order_does_not_fit_permuted_ones(tmp_path: Path) -> None:
+    write_megatron(tmp_path / "a", documents_of(1))
+    with (
+        hr.Loader(str(tmp_path / "a"), 2, {"t": hr.tokens(seq_len=SEQ)}) as plain,
+        hr.Loader(str(tmp_path / "a"), 2, {"t": hr.tokens(seq_len=SEQ, permute_documents=True)}) as other,
+        pytest.raises(hr.UsageError, match="fingerprint"),
+    ):
+        other.load_state_dict(plain.state_dict())
+
+
+def test_rows_of_plain_arrays_come_straight_from_memory_and_are_the_same(tmp_path: Path) -> None:
+    rows = np.random.default_rng(1).integers(-9, 9, (300, 7, 5)).astype(np.int16)
+    np.save(tmp_path / "a.npy", rows)
+    for in_memory in (False, True):
+        for dtype in (None, "i64", "f32"):
+            field = hr.array("a") if dtype is None else hr.array("a").cast(dtype)
+            name = hr.open(str(tmp_path / "a.npy")).schema[0][0]
+            data = hr.open(str(tmp_path / "a.npy"), {"x": field._with(field=name, variables=[name])}, in_memory=in_memory)
+            with hr.Loader(data, 16, tail="keep", output="numpy", threads=2) as loader:
+                for batch in loader.epoch(0):
+                    assert np.array_equal(batch["x"], rows[batch.indices])

@@ -23,6 +23,7 @@ from .joining import join
 from .joint import MaskField, boxes, joint, mask, points
 from .loader import Loader
 from .mix import Mix, cutmix, mixup
+from .packed import packed
 from .plugins.registry import Extent, register_codec, register_format
 from .processes import Context
 from .sources.opening import from_python, from_torch
@@ -81,6 +82,7 @@ __all__ = [
     "mask",
     "mixup",
     "pack",
+    "packed",
     "points",
     "register_codec",
     "register_format",

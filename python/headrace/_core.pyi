@@ -72,7 +72,7 @@ def field_options(arg: str, /) -> list[tuple[str, str, bool | int | float | str 
     """The options of a field: "image", "boxes", …"""
 
 class FieldRequest:
-    def __init__(self, *, output: str, field: str, what: str, options: dict[str, object], steps: Sequence[tuple[str, dict[str, object]]], packing: str | None, pad: object | None, many: bool, joint: str, leads: bool, default: object | None, optional: bool, map: MapFunction | None, role: str = 'only', number: int = 0) -> None:
+    def __init__(self, *, output: str, field: str, what: str, options: dict[str, object], steps: Sequence[tuple[str, dict[str, object]]], packing: str | None, pad: object | None, pad_multiple: int, pad_left: bool, many: bool, joint: str, leads: bool, default: object | None, optional: bool, map: MapFunction | None, role: str = 'only', number: int = 0) -> None:
         """
         packing: "list", "padded", "ragged"; None: chosen.  default: a number, text, bytes or NumPy array; None: there is none.  role: the field is the "only" one of its map, or the "input" or "output" of that number.
         """
@@ -182,6 +182,18 @@ class Source:
     def view(self, arg: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], /) -> Source: ...
 
     def weighted(self, arg0: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], arg1: int, /) -> Source: ...
+
+    def packed(self, lengths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int, window: int) -> Source: ...
+
+    def within_budget(self, lengths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], most: int, padded: bool, by_length: bool, most_samples: int, window: int) -> Source: ...
+
+    def value_lengths(self, field: str) -> list[int] | None:
+        """As far as the index knows them; None: the values have to be read."""
+
+    @property
+    def groups(self) -> int: ...
+
+    def group(self, arg: int, /) -> list[int]: ...
 
     @property
     def objects(self) -> list: ...
@@ -364,6 +376,10 @@ class MixOptions:
     def __init__(self, *, kinds: Sequence[tuple[str, float, float]], image: str, label: str, classes: int, channels_last: bool) -> None:
         """kinds: ("mixup" or "cutmix", alpha, p)"""
 
+class RowPacking:
+    def __init__(self, *, length: int, column: str, columns: Sequence[tuple[str, int]], keep_end: bool) -> None:
+        """columns: (name, padding) of those that become rows"""
+
 class PlanOptions:
     def __init__(self, *, seed: int, shuffle: Shuffle, window: int | None, reassign_every: int, global_batch: int, rank: int, world: int, tail: Tail, weights: Sequence[float], epoch_draws: int) -> None:
         """window: bytes; None: chosen"""
@@ -372,7 +388,7 @@ class PlanOptions:
     def global_batch(self) -> int: ...
 
 class LoaderOptions:
-    def __init__(self, *, plan: PlanOptions, threads: int, memory_budget: int, local_ranks: int, most_replaced: int | None, mix: MixOptions | None, processes: int, read_runs: bool, device: int | None, decode: DecodeOn, pinned: bool) -> None:
+    def __init__(self, *, plan: PlanOptions, threads: int, memory_budget: int, local_ranks: int, most_replaced: int | None, mix: MixOptions | None, processes: int, read_runs: bool, device: int | None, decode: DecodeOn, pinned: bool, packing: RowPacking | None) -> None:
         """
         threads, memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise
         """
@@ -389,6 +405,8 @@ class RawBatch:
 
     def indices(self) -> object: ...
 
+    def groups(self) -> object: ...
+
     def sources(self) -> list[int]: ...
 
     def valid(self) -> bytes: ...
@@ -402,6 +420,9 @@ class RawBatch:
 class Loader:
     @staticmethod
     def make(sources: Sequence[tuple[str, Source, Sequence[FieldRequest]]], options: LoaderOptions) -> Loader: ...
+
+    @property
+    def added(self) -> list[str]: ...
 
     @property
     def epoch_length(self) -> int: ...
@@ -557,7 +578,7 @@ class TokenWriter:
 
     def finish(self) -> None: ...
 
-def open_tokens(urls: Sequence[str], seq_len: int, stored: str = '', index: str = '', progress: object | None = None) -> Source: ...
+def open_tokens(urls: Sequence[str], seq_len: int, stored: str = '', index: str = '', permute_documents: bool = False, progress: object | None = None) -> Source: ...
 
 def verdict(*, batches: int, wait_s: float, step_s: float, decode_items: float, decode_busy_s: float, read_items: float, read_bytes: float, read_latency_median_ms: float, read_latency_p99_ms: float, most_reads_under_way: float, read_ahead_bytes: float, compute_threads: float, functions: Sequence[tuple[str, float, int]]) -> tuple[str, str, str, dict[str, float]]:
     """

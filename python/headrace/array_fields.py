@@ -73,6 +73,12 @@ class ArrayField(Field):
         wherever it stands."""
         return self._step("random_flip", axes=axes, p=p)
 
+    def truncate(self, length: int, side: str = "right") -> ArrayField:
+        """Values with one axis have at most ``length`` elements; ``side``: where the others are cut off, "right" or "left"."""
+        from .checks import whole
+
+        return self._step("truncate", length=whole(length, "truncate(length)", 1, 1 << 40), side=side)
+
     def cast(self, dtype: Any) -> ArrayField:
         """To another type: ``"f32"``, ``"i64"``, … A number that an integer type cannot hold is an error."""
         return self._step("cast", dtype=dtype)

@@ -31,6 +31,11 @@ class _Known:
         return self._origin().indices()
 
     @property
+    def groups(self) -> np.ndarray[Any, Any]:
+        """Of packed rows (``hr.packed``): row i has the samples ``indices[groups[i]:groups[i + 1]]``; else empty."""
+        return self._origin().groups()
+
+    @property
     def valid(self) -> np.ndarray[Any, Any]:
         """True for real samples, False for padding."""
         return np.frombuffer(bytearray(self._origin().valid()), dtype=np.bool_)  # writable, or torch warns

@@ -105,14 +105,26 @@ def inspect(
 @app.command()
 def index(
     source: Source,
-    to: Annotated[str, typer.Option(help="The folder that the index is written to.")],
+    to: Annotated[str, typer.Option(help="The folder that the index is written to.")] = "",
     root: Root = None,
+    lengths: Annotated[str, typer.Option(help="Counts the values of this field, for hr.packed and max_tokens.")] = "",
 ) -> None:
-    """Builds the index ahead of time, for [bold]Loader(index=…)[/].
+    """Builds the index ahead of time, for [bold]Loader(index=…)[/]; or counts lengths, which are kept beside the data.
 
     Example: [bold]headrace index 'train-{000000..009999}.tar' --to train.index[/]
     """
     from . import terminal
+
+    if lengths:
+        from .lengths import lengths_of
+
+        counted = lengths_of(hr.open(source), lengths, hr.tokens(lengths), ahead=True)
+        words = f"{terminal.count(len(counted), 'sample')}, {int(counted.sum()):,} elements of '{lengths}'"
+        terminal.console().print(terminal.plain(words), soft_wrap=True)
+    if not to:
+        if not lengths:
+            raise hr.UsageError("say where the index goes: --to FOLDER; or what to count: --lengths FIELD")
+        return
 
     start = time.perf_counter()
     seen = [0, 0]

@@ -46,6 +46,8 @@ class Field:
         self.steps: list[tuple[str, dict[str, Any]]] = []
         self.packing: str | None = None
         self.pad_value: int | float = 0  # what padded values are filled up with
+        self.pad_multiple = 1  # the last axis of padded values becomes a multiple of it
+        self.pad_left = False  # the padding of the last axis comes first
         self.many = False  # any number of values a sample
         self.joint = ""  # the group whose draws it shares
         self.leads = False  # the picture that the group follows
@@ -70,8 +72,15 @@ class Field:
         words = ", ".join([*([name] if name else []), *(f"{k}={v!r}" for k, v in given.items())])
         where = f", processes={self.called.processes}" if self.called.processes else ""
         maps = "".join(f".map({getattr(f, '__name__', repr(f))}{where})" for f in self.functions)
-        pad = f"value={self.pad_value!r}" if self.packing == "padded" and self.pad_value != 0 else ""
-        return f"hr.{self.what}({words}){chain}{maps}" + (f".{self.packing}({pad})" if self.packing else "")
+        return f"hr.{self.what}({words}){chain}{maps}" + (f".{self.packing}({self._padding()})" if self.packing else "")
+
+    def _padding(self) -> str:
+        """The arguments of padded() that are not the usual ones."""
+        if self.packing != "padded":
+            return ""
+        said = {"value": self.pad_value, "multiple": self.pad_multiple, "side": "left" if self.pad_left else "right"}
+        usual = {"value": 0, "multiple": 1, "side": "right"}
+        return ", ".join(f"{k}={v!r}" for k, v in said.items() if v != usual[k])
 
     def _with(self: Self, **changes: Any) -> Self:
         other = copy.copy(self)
@@ -134,14 +143,21 @@ class Field:
         """A batch holds a list, one value a sample: any shapes. With ``many``: a list of lists."""
         return self._with(packing="list")
 
-    def padded(self: Self, value: float = 0) -> Self:
+    def padded(self: Self, value: float = 0, *, multiple: int = 1, side: str = "right") -> Self:
         """A batch holds (values filled up with ``value`` to the largest, true sizes). Not with ``many``.
+
+        ``multiple``: the last axis becomes a multiple of it. ``side``: where the padding of the last axis goes, "right" or "left".
 
         ``value`` must be a number of the field's type: ``hr.tokens("ids").cast("i64").padded(value=-100)``. One that the
         type cannot hold is a ``UsageError``; ``float("nan")`` goes with floating point."""
         if isinstance(value, bool) or not isinstance(value, numbers.Real):  # NumPy's numbers are such, too
             raise UsageError(f"field '{self.field}': padded(value={value!r}): the padding is a number")
-        return self._with(packing="padded", pad_value=int(value) if isinstance(value, numbers.Integral) else float(value))
+        if isinstance(multiple, bool) or not isinstance(multiple, numbers.Integral) or not 1 <= multiple <= 1 << 30:
+            raise UsageError(f"field '{self.field}': padded(multiple={multiple!r}): a whole number from 1 on is wanted")
+        if side not in ("right", "left"):
+            raise UsageError(f'field \'{self.field}\': padded(side={side!r}): "right" or "left" is wanted')
+        number = int(value) if isinstance(value, numbers.Integral) else float(value)
+        return self._with(packing="padded", pad_value=number, pad_multiple=int(multiple), pad_left=side == "left")
 
     def ragged(self: Self) -> Self:
         """A batch holds (all values one after the other, where each begins, true sizes).

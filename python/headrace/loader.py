@@ -26,6 +26,7 @@ from .fields import Field
 from .loader_options import TAILS, global_batch, most_bad, shuffle_of, state_text, window_bytes
 from .messages import tell_once
 from .mix import Mix, mix_options
+from .packed import Packed, options_of
 from .parts import costs_of, parts_of
 from .processes import Processes
 from .processes.batches import BatchCalls
@@ -35,6 +36,7 @@ from .running import Running
 from .staging import share_of, staged
 from .staging import tell as tell_of_stage
 from .storage import Storage, using
+from .token_budget import budgeted
 from .verdict import Verdict, verdict
 
 _FOREVER = 1 << 62
@@ -67,6 +69,9 @@ class Loader:
     bad_samples: "raise", "replace", or how many may be replaced in an epoch.
     mix: ``hr.mixup(...)``, ``hr.cutmix(...)``, or a list of which one is drawn for each batch.
     shuffle_window: how far "pool" mixes, in bytes (``window`` is the same). reassign_every: epochs that share one order of blocks.
+    max_tokens: batches of any number of samples and at most so many tokens, instead of ``batch_size``: of a ``.padded()`` field
+        samples times the longest, else their sum. tokens_of: the field that counts, where there are several.
+        bucket_by_length: samples of about one length come together; else neighbours. Every rank has the same number of batches.
     as_: what a batch is delivered as: ``("image", "label")``, tuples of these fields with ``.indices``, ``.valid`` and
         ``.state``; or a function of the dict, called last, whose result is delivered.
     """
@@ -107,6 +112,9 @@ class Loader:
         shuffle_window: int | str | None = None,
         window: int | str | None = None,
         reassign_every: int = 1,
+        max_tokens: int | None = None,
+        tokens_of: str | None = None,
+        bucket_by_length: bool = True,
         as_: Sequence[str] | Callable[[Batch], Any] | None = None,
         _read_runs: bool = False,
     ) -> None:
@@ -123,10 +131,19 @@ class Loader:
             tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", logging.INFO)
         most_replaced = most_bad(bad_samples)
         self._replaces = most_replaced is not None
-        if isinstance(source, (Blend, Dataset)) and (index is not None or root is not None):
+        if isinstance(source, (Blend, Dataset, Packed)) and (index is not None or root is not None):
             raise UsageError("index and root belong to hr.open(url, index=..., root=...) when a data set or a blend is given")
-        if isinstance(source, (Blend, Dataset)) and cache is not None:
+        if isinstance(source, (Blend, Dataset, Packed)) and cache is not None:
             raise UsageError("cache belongs to hr.open(url, cache=...) when a data set or a blend is given")
+        if max_tokens is not None:
+            if batch_size is not None or global_batch_size is not None:
+                raise UsageError("max_tokens= says how large batches are: leave batch_size and global_batch_size out")
+            opening = {"index": index, "root": root, "storage": storage, "cache": cache_of(cache)}
+            source, fields = budgeted(source, fields, opening, max_tokens, tokens_of, bucket_by_length), None
+            index = root = cache = None
+            global_batch_size = self.ranks.world  # a batch for each rank
+        elif tokens_of is not None:
+            raise UsageError("tokens_of= goes with max_tokens=")
         pool = Processes()
         with using(storage, source, index, once=True):
             parts = parts_of(source, fields, index, root, cache_of(cache), pool)
@@ -149,6 +166,8 @@ class Loader:
             weights=source.weights([s.size for s in self._sources]) if isinstance(source, Blend) else [],
             epoch_draws=source.draws([s.size for s in self._sources]) if isinstance(source, Blend) else 0,
         )
+        if stage_share and parts[0].source.groups:
+            raise UsageError("stage_share=True does not go with packed rows and token budgets: leave it out")
         if stage is not None:
             share = share_of(parts, plan, self.ranks, checks.whole(reassign_every, "reassign_every", 1)) if stage_share else None
             parts = [
@@ -171,6 +190,7 @@ class Loader:
             device=target.device,
             decode=target.decode,
             pinned=bool(pinned),
+            packing=options_of(source),
         )
         core = _core.Loader.make([(part.key, part.source, [a.request for a in part.asked]) for part in parts], options)
         pool.prepare()
@@ -183,7 +203,7 @@ class Loader:
             tell_once(note)
         self._output, self._copy_to = output, target.copy_to
         self._batch_maps: tuple[Callable[[Batch], Any], ...] = ()
-        names = [name for name, how in finish if how != "hidden"]
+        names = [*(name for name, how in finish if how != "hidden"), *core.added]
         self._as = shape_of(as_, [*names, *(f"{name}_valid" for name in masks(parts[0].asked))])
         self._batch_calls: tuple[BatchCalls, ...] = ()
         self._on_device = target.device is not None  # when the engine delivers them

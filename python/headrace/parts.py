@@ -13,6 +13,7 @@ from .dataset import Dataset
 from .errors import NotFound, UsageError
 from .fields import Field
 from .opening import ARRAY_FORMATS, open_data
+from .packed import Grouped
 from .processes import Processes
 from .requests import Asked, ask
 from .source_paths import places_of
@@ -36,13 +37,13 @@ def parts_of(
 ) -> list[Part]:
     """The sources; functions that want processes are added to ``pool``. In a blend data sets that were opened with fields keep them."""
     if not isinstance(source, Blend):
-        return [_part("", "", *_opened(source, fields, index, root, cache), pool)]
+        return [_part("", "", *opened(source, fields, index, root, cache), pool)]
     out = []
     for given in source.parts():
         data = given.source
         own = data._fields is not None if isinstance(data, Dataset) else False
         try:
-            out.append(_part(given.name, given.key, *_opened(data, None if own else fields, None, None), pool))
+            out.append(_part(given.name, given.key, *opened(data, None if own else fields, None, None), pool))
         except (UsageError, NotFound) as e:
             raise type(e)(f"source '{given.name}' of the blend: {e}") from e
     for part in out[1:]:
@@ -76,10 +77,14 @@ def _check_alike(a: Part, b: Part) -> None:
             )
 
 
-def _opened(
+def opened(
     source: Any, fields: Fields | None, index: Any, root: Any, cache: Cache | None = None
 ) -> tuple[_core.Source, Fields | None]:
     """The data, and the fields as they are to be asked of it; a data set's own where none are given."""
+    if isinstance(source, Grouped):
+        if fields is not None:
+            raise UsageError("packed rows have the fields that the data set was opened with: hr.packed(hr.open(url, fields), …)")
+        return source._source, source._fields
     if not isinstance(source, Dataset):
         return open_data(places_of(source), fields, index, root, cache=cache)
     if fields is None:

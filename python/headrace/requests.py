@@ -112,6 +112,8 @@ def request_of(name: str, field: Field, **changes: Any) -> _core.FieldRequest:
         "steps": field.steps,
         "packing": field.packing,
         "pad": field.pad_value if field.packing == "padded" else None,
+        "pad_multiple": field.pad_multiple,
+        "pad_left": field.pad_left,
         "many": field.many,
         "joint": field.joint,
         "leads": field.leads,

@@ -20,8 +20,10 @@
 #include "errors.h"
 #include "handles.h"
 #include "index/held_source.h"
+#include "index/value_lengths.h"
 #include "index/view.h"
 #include "loader/dataset.h"
+#include "loader/field.h"
 #include "loader/picture_levels.h"
 #include "open/open.h"
 #include "progress.h"
@@ -31,6 +33,7 @@ namespace nb = nanobind;
 namespace headrace::py {
 namespace {
 
+using Lengths = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 OpenOptions open_options(const std::string& index, const std::string& root, Progress& progress) {
@@ -158,6 +161,7 @@ SourceHandle view_of(const SourceHandle& base, Result<std::shared_ptr<const Sour
   SourceHandle out = base;
   out.source = unwrap(std::move(view));
   out.weights = nullptr;  // of other samples
+  out.groups = nullptr;
   return out;
 }
 
@@ -246,6 +250,49 @@ void bind_dataset(nb::module_& m) {
              SourceHandle out = s;
              out.weights = unwrap(SampleWeights::make({weights.data(), weights.size()}, draws));
              return out;
+           })
+      .def(
+          "packed",
+          [](const SourceHandle& s, const Lengths& lengths, uint64_t capacity, uint64_t window) {
+            SourceHandle out = s;
+            nb::gil_scoped_release release;
+            out.groups =
+                unwrap(SampleGroups::pack({lengths.data(), lengths.size()}, capacity, window));
+            return out;
+          },
+          nb::arg("lengths"), nb::arg("capacity"), nb::arg("window"))
+      .def(
+          "within_budget",
+          [](const SourceHandle& s, const Lengths& lengths, uint64_t most, bool padded,
+             bool by_length, uint64_t most_samples, uint64_t window) {
+            const BatchBudget budget{most, padded ? BatchCost::kPadded : BatchCost::kSum, by_length,
+                                     most_samples};
+            SourceHandle out = s;
+            nb::gil_scoped_release release;
+            out.groups =
+                unwrap(SampleGroups::cut({lengths.data(), lengths.size()}, budget, window));
+            return out;
+          },
+          nb::arg("lengths"), nb::arg("most"), nb::arg("padded"), nb::arg("by_length"),
+          nb::arg("most_samples"), nb::arg("window"))
+      .def(
+          "value_lengths",
+          [](const SourceHandle& s,
+             const std::string& name) -> std::optional<std::vector<uint32_t>> {
+            const uint32_t field = unwrap(find_field(s.source->schema(), name));
+            const std::optional<DType> dtype = s.source->schema()[field].dtype;
+            const Kind kind = s.source->schema()[field].kind;
+            if (!dtype || (kind != Kind::kTokens && kind != Kind::kArray)) return std::nullopt;
+            nb::gil_scoped_release release;
+            return unwrap(value_lengths(*s.source, field, size_of(*dtype), nullptr));
+          },
+          nb::arg("field"), "As far as the index knows them; None: the values have to be read.")
+      .def_prop_ro("groups", [](const SourceHandle& s) { return s.groups ? s.groups->size() : 0; })
+      .def("group",
+           [](const SourceHandle& s, uint64_t g) {
+             if (!s.groups || g >= s.groups->size()) throw nb::index_error("no such row");
+             const auto members = s.groups->members(g);
+             return std::vector<uint64_t>(members.begin(), members.end());
            })
       .def_prop_ro("objects",
                    [](const SourceHandle& s) {

@@ -103,9 +103,10 @@ DefaultValue default_of(nb::handle value, const std::string& where) {
 void make_request(FieldRequest* self, const std::string& output, const std::string& field,
                   const std::string& what, const Options& options,
                   const std::vector<std::pair<std::string, Options>>& steps,
-                  const std::optional<std::string>& packing, nb::object pad, bool many,
-                  const std::string& joint, bool leads, nb::object otherwise, bool optional,
-                  std::optional<MapFunction> map, const std::string& role, size_t number) {
+                  const std::optional<std::string>& packing, nb::object pad, int64_t pad_multiple,
+                  bool pad_left, bool many, const std::string& joint, bool leads,
+                  nb::object otherwise, bool optional, std::optional<MapFunction> map,
+                  const std::string& role, size_t number) {
   new (self) FieldRequest();
   self->output = output;
   self->field = field;
@@ -117,6 +118,8 @@ void make_request(FieldRequest* self, const std::string& output, const std::stri
         {name, params(values, fmt::format("{}, step {} {}", where, self->steps.size() + 1, name))});
   self->packing = packing_of(packing);
   if (!pad.is_none()) self->pad = number_of(pad, where, "padded(value=…)");
+  self->pad_multiple = pad_multiple;
+  self->pad_left = pad_left;
   self->many = many;
   self->joint = joint;
   self->leads = leads;
@@ -163,9 +166,9 @@ void bind_fields(nb::module_& m) {
   nb::class_<FieldRequest>(m, "FieldRequest")
       .def("__init__", &make_request, nb::kw_only(), nb::arg("output"), nb::arg("field"),
            nb::arg("what"), nb::arg("options"), nb::arg("steps"), nb::arg("packing").none(),
-           nb::arg("pad").none(), nb::arg("many"), nb::arg("joint"), nb::arg("leads"),
-           nb::arg("default").none(), nb::arg("optional"), nb::arg("map").none(),
-           nb::arg("role") = "only", nb::arg("number") = 0,
+           nb::arg("pad").none(), nb::arg("pad_multiple"), nb::arg("pad_left"), nb::arg("many"),
+           nb::arg("joint"), nb::arg("leads"), nb::arg("default").none(), nb::arg("optional"),
+           nb::arg("map").none(), nb::arg("role") = "only", nb::arg("number") = 0,
            "packing: \"list\", \"padded\", \"ragged\"; None: chosen.  default: a number, text, "
            "bytes or NumPy array; None: there is none.  role: the field is the \"only\" one of its "
            "map, or the \"input\" or \"output\" of that number.")

@@ -304,7 +304,7 @@ std::unique_ptr<PyLoader> make_loader(
     const LoaderOptions& options) {
   std::vector<LoaderSource> list;
   for (const auto& [name, handle, fields] : sources)
-    list.push_back({name, handle->source, fields, handle->weights});
+    list.push_back({name, handle->source, fields, handle->weights, handle->groups});
   const auto made = [&] {  // what a sample looks like may be Python's to say
     nb::gil_scoped_release release;
     return Loader::make(std::move(list), options);
@@ -326,6 +326,11 @@ void bind_loader(nb::module_& m) {
              return int64_array(r.batch->indices, {static_cast<int64_t>(r.batch->indices.size())},
                                 "numpy");
            })
+      .def("groups",
+           [](const RawBatch& r) {
+             return int64_array(r.batch->groups, {static_cast<int64_t>(r.batch->groups.size())},
+                                "numpy");
+           })
       .def("sources", [](const RawBatch& r) { return r.batch->sources; })
       .def(
           "valid",
@@ -341,6 +346,12 @@ void bind_loader(nb::module_& m) {
 
   nb::class_<PyLoader>(m, "Loader")
       .def_static("make", &make_loader, nb::arg("sources"), nb::arg("options"))
+      .def_prop_ro("added",
+                   [](const PyLoader& l) {
+                     std::vector<std::string> out;
+                     for (const ColumnSpec& c : l.loader->added_columns()) out.push_back(c.name);
+                     return out;
+                   })
       .def_prop_ro("epoch_length", [](const PyLoader& l) { return l.loader->epoch_length(); })
       .def_prop_ro("steps_in_epoch", [](const PyLoader& l) { return l.loader->steps_in_epoch(); })
       .def("next_epoch", [](const PyLoader& l) { return l.epochs.next(); })
@@ -374,6 +385,8 @@ void bind_loader(nb::module_& m) {
                 l.outputs.push_back({to_str(c.spec.name), outputs[*c.presence_of].second == "hidden"
                                                               ? "hidden"
                                                               : "mask"});
+            for (const ColumnSpec& added : l.loader->added_columns())
+              l.outputs.push_back({to_str(added.name), "array"});
             l.framework = framework;
           },
           nb::arg("outputs"), nb::arg("framework"), nb::arg("stream_of").none(),

@@ -4,6 +4,7 @@
 // here.  headrace/loader.py has those, and checks what users write.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -26,6 +27,13 @@ void make_mix_options(MixOptions* self, const std::vector<KindTuple>& kinds,
   for (const auto& [name, alpha, p] : kinds) self->kinds.push_back({name, alpha, p});
 }
 
+void make_row_packing_options(RowPacking* self, uint64_t length, const std::string& column,
+                              const std::vector<std::pair<std::string, int64_t>>& columns,
+                              bool keep_end) {
+  new (self) RowPacking{length, column, {}, keep_end};
+  for (const auto& [name, number] : columns) self->columns.emplace_back(name, number);
+}
+
 void make_plan_options(PlanOptions* self, uint64_t seed, Shuffle shuffle,
                        std::optional<uint64_t> window, uint64_t reassign_every,
                        uint64_t global_batch, uint32_t rank, uint32_t world, Tail tail,
@@ -39,7 +47,7 @@ void make_loader_options(LoaderOptions* self, const PlanOptions& plan, int threa
                          uint64_t memory_budget, int local_ranks,
                          std::optional<uint64_t> most_replaced, std::optional<MixOptions> mix,
                          int processes, bool read_runs, std::optional<int> device, DecodeOn decode,
-                         bool pinned) {
+                         bool pinned, std::optional<RowPacking> packing) {
   new (self) LoaderOptions();
   self->plan = plan;
   self->threads = threads;
@@ -51,6 +59,7 @@ void make_loader_options(LoaderOptions* self, const PlanOptions& plan, int threa
   self->read_runs = read_runs;
   if (device) self->device = DeviceOptions{*device, decode};
   self->pinned = pinned;
+  self->packing = std::move(packing);
 }
 
 }  // namespace
@@ -78,6 +87,10 @@ void bind_options(nb::module_& m) {
       .def("__init__", &make_mix_options, nb::kw_only(), nb::arg("kinds"), nb::arg("image"),
            nb::arg("label"), nb::arg("classes"), nb::arg("channels_last"),
            "kinds: (\"mixup\" or \"cutmix\", alpha, p)");
+  nb::class_<RowPacking>(m, "RowPacking")
+      .def("__init__", &make_row_packing_options, nb::kw_only(), nb::arg("length"),
+           nb::arg("column"), nb::arg("columns"), nb::arg("keep_end"),
+           "columns: (name, padding) of those that become rows");
   nb::class_<PlanOptions>(m, "PlanOptions")
       .def("__init__", &make_plan_options, nb::kw_only(), nb::arg("seed"), nb::arg("shuffle"),
            nb::arg("window").none(), nb::arg("reassign_every"), nb::arg("global_batch"),
@@ -89,6 +102,7 @@ void bind_options(nb::module_& m) {
            nb::arg("memory_budget"), nb::arg("local_ranks"), nb::arg("most_replaced").none(),
            nb::arg("mix").none(), nb::arg("processes"), nb::arg("read_runs"),
            nb::arg("device").none(), nb::arg("decode"), nb::arg("pinned"),
+           nb::arg("packing").none(),
            "threads, memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise");
 }
 

@@ -172,7 +172,7 @@ std::vector<std::vector<std::string>> share_of(
     const std::vector<uint32_t>& ranks, uint64_t epochs) {
   std::vector<LoaderSource> list;
   for (const auto& [name, handle] : sources)
-    list.push_back({name, handle->source, {}, handle->weights});
+    list.push_back({name, handle->source, {}, handle->weights, handle->groups});
   Result<std::vector<std::vector<uint32_t>>> found = internal("not planned");
   {
     nb::gil_scoped_release release;

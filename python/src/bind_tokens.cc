@@ -17,7 +17,8 @@ namespace headrace::py {
 namespace {
 
 SourceHandle open_tokens(const std::vector<std::string>& urls, uint64_t seq_len,
-                         const std::string& stored, const std::string& index, nb::object function) {
+                         const std::string& stored, const std::string& index,
+                         bool permute_documents, nb::object function) {
   Progress progress(std::move(function));
   OpenOptions options;
   options.index = index;
@@ -25,12 +26,12 @@ SourceHandle open_tokens(const std::vector<std::string>& urls, uint64_t seq_len,
     progress.tell(p.shards_done, p.shards, p.samples);
   };
   options.cancel = progress.cancel();
-  std::optional<DType> type;
-  if (!stored.empty()) type = parse_dtype(stored);
+  TokenWindowOptions wanted{.seq_len = seq_len, .permute_documents = permute_documents};
+  if (!stored.empty()) wanted.stored = parse_dtype(stored);
   Result<OpenedTokens> opened = internal("not opened");
   {
     nb::gil_scoped_release release;
-    opened = open_token_windows(urls, seq_len, type, options);
+    opened = open_token_windows(urls, wanted, options);
   }
   progress.finish();
   OpenedTokens o = unwrap(std::move(opened));
@@ -92,7 +93,8 @@ void bind_tokens(nb::module_& m) {
       .def("add", &TokenWriter::add, nb::arg("tokens"), nb::arg("begin"), nb::arg("sizes"))
       .def("finish", &TokenWriter::finish);
   m.def("open_tokens", &open_tokens, nb::arg("urls"), nb::arg("seq_len"), nb::arg("stored") = "",
-        nb::arg("index") = "", nb::arg("progress") = nb::none());
+        nb::arg("index") = "", nb::arg("permute_documents") = false,
+        nb::arg("progress") = nb::none());
 }
 
 }  // namespace headrace::py

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "index/indexed_source.h"
+#include "plan/sample_groups.h"
 #include "plan/sample_weights.h"
 #include "storage/cache/cache.h"
 #include "storage/stage/staged_store.h"
@@ -39,6 +40,7 @@ struct SourceHandle {
   uint64_t shards_built = 0;           // indexed now, and not found ready
   std::vector<std::string> by_python;  // of its files those that are names for what Python reads
   std::shared_ptr<const SampleWeights> weights;  // of its samples; null: each comes once an epoch
+  std::shared_ptr<const SampleGroups> groups;    // delivered together; null: each alone
   std::shared_ptr<const StagedStore> staged;     // that it is read through; null: none
   std::shared_ptr<const CacheStore> cache;       // that it is read through; null: none
   std::map<std::string, std::string> part_of;    // of a join: the part that each field is of

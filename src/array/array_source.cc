@@ -10,6 +10,7 @@
 
 #include "array/array_blocks.h"
 #include "array/array_boxes.h"
+#include "array/array_rows.h"
 #include "array/field_numbers.h"
 #include "array/flat_values.h"
 #include "array/lonely.h"
@@ -39,6 +40,7 @@ class ArraySource final : public Source {
     HEADRACE_TRY(check_positions(d_));
     HEADRACE_TRY(check_table(d_));
     find_chains();
+    for (size_t f = 0; f < d_.fields.size(); ++f) rows_.emplace_back(d_, d_.fields[f], numbers_[f]);
     is_unshared_ = find_lonely(d_, tile_count(), *store_);
     blocks_ = cut_blocks(d_, size(), tile_count(), is_unshared_);
     fingerprint_ = fingerprint_of(d_, sizes_of_files(d_, *store_));
@@ -68,6 +70,15 @@ class ArraySource final : public Source {
       });
       out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
     }
+    return {};
+  }
+
+  uint64_t row_bytes(uint32_t f) const override { return rows_[f].bytes(); }
+  Status row_places(uint32_t f, std::span<const uint64_t> samples,
+                    std::span<RowPlace> out) const override {
+    for (size_t i = 0; i < samples.size(); ++i)
+      if (samples[i] >= size() || !rows_[f].find(position(samples[i]), out[i]))
+        return internal("no such row");
     return {};
   }
 
@@ -372,6 +383,7 @@ class ArraySource final : public Source {
   Blocks blocks_;
   Hash128 fingerprint_;
   std::vector<Chain> chains_;
+  std::vector<ArrayRows> rows_;                                   // of each field
   std::vector<FieldNumbers> numbers_;                             // of each field
   std::map<std::pair<uint32_t, uint64_t>, const Array*> summed_;  // by file and offset of the chunk
   std::vector<bool> is_unshared_;  // of each variable: its chunks are opened where they are used

@@ -23,6 +23,8 @@ struct Batch {
   std::vector<int64_t> indices;   // which samples these are
   std::vector<uint32_t> sources;  // and of which source
   std::vector<uint8_t> valid;     // 1: real, 0: padding
+  // Where samples are grouped (packed sequences): group i has the samples [groups[i], groups[i+1]).
+  std::vector<int64_t> groups;
   Position after;
 };
 

@@ -152,13 +152,18 @@ Column ColumnBuilder::pack_padded() {
   for (const int64_t extent : spec_.value.shape) largest.push_back(extent == kVaries ? 0 : extent);
   for (const auto& shape : shapes_)
     for (size_t a = 0; a < shape.size(); ++a) largest[a] = std::max(largest[a], shape[a]);
+  if (!largest.empty() && spec_.pad_multiple > 1)
+    largest.back() =
+        (largest.back() + spec_.pad_multiple - 1) / spec_.pad_multiple * spec_.pad_multiple;
   const uint64_t stride = elements_of(largest) * item;
   out.values = take(stride * samples_);
   spec_.pad.fill(out.values->span(), item);
   for (size_t i = 0; i < samples_; ++i) {
-    if (items_[i] && items_[i]->size() > 0)
-      copy_into_corner(items_[i]->data(), shapes_[i], out.values->data() + i * stride, largest,
-                       item);
+    if (!items_[i] || items_[i]->size() == 0) continue;
+    std::byte* to = out.values->data() + i * stride;
+    if (spec_.pad_left && !largest.empty())
+      to += static_cast<size_t>(largest.back() - shapes_[i].back()) * item;
+    copy_into_corner(items_[i]->data(), shapes_[i], to, largest, item);
   }
   out.shape.push_back(static_cast<int64_t>(samples_));
   out.shape.insert(out.shape.end(), largest.begin(), largest.end());

@@ -32,8 +32,10 @@ struct ColumnSpec {
   std::string name;
   TensorSpec value;  // of one sample
   Packing packing = Packing::kDense;
-  bool many = false;  // any number of values a sample; packing is list or ragged
-  PadValue pad = {};  // padded: what stands beyond a sample's value; zeros by default
+  bool many = false;         // any number of values a sample; packing is list or ragged
+  PadValue pad = {};         // padded: what stands beyond a sample's value; zeros by default
+  int64_t pad_multiple = 1;  // padded: the last axis becomes a multiple of it
+  bool pad_left = false;     // padded: the padding of the last axis comes first
 };
 
 // A column as it is delivered.
@@ -62,6 +64,9 @@ class ColumnBuilder {
   // Where sample i goes.  Asking again (a replaced sample) discards what was there.
   Result<MutableBytes> room(size_t i, std::span<const int64_t> shape);
 
+  // Of a dense column: all slots, one after the other.
+  MutableBytes dense() { return dense_->span(); }
+
   // Of a list of bytes: sample i is all of this buffer, which nobody else writes.
   void adopt(size_t i, SharedBuffer buffer);
 
@@ -76,6 +81,7 @@ class ColumnBuilder {
 
   // Packs what the slots hold.
   Column finish();
+  const ColumnSpec& spec() const { return spec_; }
 
  private:
   // Of the values of one sample: they count with those of all.

@@ -21,6 +21,8 @@ class BatchStage {
   // Called exactly once for each batch, from any thread; the batch comes back with it.
   using Done = std::function<void(Status, std::unique_ptr<Batch>)>;
 
+  // Whether it is asked about batches without a sample too (a rank's share of the last step).
+  virtual bool takes_empty() const { return false; }
   // For stages that complete in the thread that packed the batch.  `draws` names this batch's
   // randomness.
   virtual Status apply(Batch& batch, Key draws, BufferPool& pool) const {

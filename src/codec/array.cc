@@ -49,7 +49,14 @@ class ArrayDecoder final : public Decoder {
   const TensorSpec& output() const override { return output_; }
   bool keeps_elements() const override {
     return !plan_.stored.is_npy && plan_.stored.dtype == output_.dtype && plan_.mean.empty() &&
-           plan_.flips.empty() && output_.is_fixed();
+           plan_.most_elements == 0 && plan_.flips.empty() && output_.is_fixed();
+  }
+
+  std::optional<Conversion> converts() const override {
+    if (plan_.stored.is_npy || !plan_.stored.dtype || !plan_.mean.empty()) return std::nullopt;
+    if (plan_.most_elements > 0) return std::nullopt;
+    if (!plan_.flips.empty() || !output_.is_fixed()) return std::nullopt;
+    return Conversion{*plan_.stored.dtype, output_.dtype};
   }
 
   bool is_light() const override { return plan_.mean.empty(); }
@@ -58,6 +65,7 @@ class ArrayDecoder final : public Decoder {
     const Bytes value = inputs[0];
     Opened opened;
     HEADRACE_TRY(plan_.stored.is_npy ? open_npy(value, opened) : open_raw(value, opened));
+    truncate(opened);
     HEADRACE_ASSIGN(const MutableBytes room, out.room(opened.shape));
     if (room.size() != elements_of(opened.shape) * size_of(output_.dtype))
       return internal("the slot has another size than its shape");
@@ -72,6 +80,16 @@ class ArrayDecoder final : public Decoder {
   }
 
  private:
+  void truncate(Opened& value) const {
+    const uint64_t most = plan_.most_elements;
+    if (most == 0 || value.shape.size() != 1 || static_cast<uint64_t>(value.shape[0]) <= most)
+      return;
+    const size_t bytes = most * size_of(value.dtype);
+    if (plan_.keep_end) value.begin += value.elements.size() - bytes;
+    value.elements = plan_.keep_end ? value.elements.last(bytes) : value.elements.first(bytes);
+    value.shape[0] = static_cast<int64_t>(most);
+  }
+
   // Drawn by the axis alone, and so alike for all fields of a sample.
   void flip(const std::vector<int64_t>& shape, Key draws, MutableBytes room) const {
     for (const int axis : plan_.flips) {
@@ -226,6 +244,13 @@ Result<std::unique_ptr<Decoder>> make_array_decoder(ArrayPlan plan) {
     if (axis >= 0 || static_cast<size_t>(-axis) > shape.size())
       return invalid("there is no axis " + std::to_string(axis) + " to flip: values are of shape " +
                      shape_text(shape));
+  if (plan.most_elements > 0) {
+    if (shape.size() != 1)
+      return invalid("only values with one axis are cut to a length, and these are of shape " +
+                     shape_text(shape));
+    if (shape[0] != kVaries)
+      shape[0] = std::min(shape[0], static_cast<int64_t>(plan.most_elements));
+  }
   TensorSpec output{plan.dtype, std::move(shape)};
   return std::unique_ptr<Decoder>(new ArrayDecoder(std::move(plan), std::move(output)));
 }

@@ -29,6 +29,9 @@ struct ArrayPlan {
   // What values are brought into: as many elements, kVaries once at most.
   std::optional<std::vector<int64_t>> shape = {};
   DType dtype = DType::kF32;  // of the result
+  // Values with one axis are cut to so many elements; 0: they are not.
+  uint64_t most_elements = 0;
+  bool keep_end = false;  // of a value that is cut, the end instead of the beginning
   // (value - mean) / std, in f32: none, one, or one for each of the last axis; with `repeat`, each
   // for so many elements on end, and again from the first.
   std::vector<float> mean = {}, deviation = {};

@@ -4,9 +4,11 @@
 // between (decode, crop, resize, normalise): there is no copy between stages.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "base/bytes.h"
+#include "base/dtype.h"
 #include "base/status.h"
 #include "codec/sample_context.h"
 #include "codec/tensor.h"
@@ -20,6 +22,12 @@ class Slot {
   // Memory for a value of this shape: 64-byte aligned when the slot is fresh memory, any
   // alignment inside a dense batch.  A shape that the slot cannot hold is an error.
   virtual Result<MutableBytes> room(std::span<const int64_t> shape) = 0;
+};
+
+// From the type of the stored elements to that of the output.
+struct Conversion {
+  DType from = DType::kU8;
+  DType to = DType::kU8;
 };
 
 struct DeferredSpec;  // codec/deferred.h
@@ -45,6 +53,9 @@ class Decoder {
   // True where run() gives the value's bytes as they are, in the shape of output(), which is fixed:
   // then they may be put into the slot right away.
   virtual bool keeps_elements() const { return false; }
+  // Set where run() is convert_elements() (codec/elements.h) of a value whose length is fixed, and
+  // nothing else: then many values may be converted at once.
+  virtual std::optional<Conversion> converts() const { return std::nullopt; }
   // True where run() costs about as much as reading the value did: then reading and it are better
   // done by two threads.
   virtual bool is_light() const { return copies() || keeps_elements(); }

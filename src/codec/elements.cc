@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/half.h"
+#include "codec/widen.h"
 
 namespace headrace {
 namespace {
@@ -119,6 +120,7 @@ Status convert_elements(Bytes from, DType from_type, MutableBytes to, DType to_t
     if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
     return {};
   }
+  if (widen(from, from_type, to, to_type)) return {};
   return with_type(from_type, [&](auto source) {
     return with_type(to_type, [&](auto target) {
       return convert<decltype(source), decltype(target)>(from, to);

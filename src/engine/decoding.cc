@@ -34,9 +34,11 @@ void Decoding::start() {
 void Decoding::stop() {
   std::map<PlanOrder, ChunkPointer> chunks;
   std::deque<UnitPointer> units;
+  std::deque<SlotRange> rows;  // let go after the lock
   {
     MutexLock lock(mu_);
     stopping_ = true;
+    rows.swap(rows_);
     chunks.swap(chunks_);
     units.swap(units_);
   }
@@ -52,6 +54,7 @@ void Decoding::drop() {
   std::vector<ChunkPointer> gone;
   {
     MutexLock lock(mu_);
+    std::erase_if(rows_, [](const SlotRange& slots) { return slots.step->is_dropped(); });
     for (auto at = chunks_.begin(); at != chunks_.end();) {
       if (!at->second->slots.step->is_dropped()) {
         ++at;
@@ -75,11 +78,20 @@ void Decoding::add(const ChunkPointer& chunk) {
     MutexLock lock(mu_);
     if (!stopping_ && !chunk->slots.step->is_dropped()) {
       chunks_.emplace(chunk->slots.order(), chunk);
+      ++changes_;
       wake_one();
       return;
     }
   }
   scheduler_->recycle(chunk);
+}
+
+void Decoding::add(SlotRange rows) {
+  MutexLock lock(mu_);
+  if (stopping_ || rows.step->is_dropped()) return;
+  rows_.push_back(std::move(rows));
+  ++changes_;
+  wake_one();
 }
 
 void Decoding::add(const UnitPointer& unit) {
@@ -102,7 +114,16 @@ void Decoding::wake_one() {
 
 void Decoding::wake() {
   MutexLock lock(mu_);
-  if (waiting_ > 0 && !chunks_.empty()) wakes_.notify_all();
+  ++changes_;
+  if (waiting_ == 0) return;
+  if (!chunks_.empty() || !rows_.empty())
+    wakes_.notify_all();
+  else if (work_.by_rows())
+    wakes_.notify_one();  // to plan
+}
+
+bool Decoding::rows_come_first() const {
+  return !rows_.empty() && (chunks_.empty() || rows_.front().order() < chunks_.begin()->first);
 }
 
 Decoding::Job Decoding::next_job() {
@@ -110,6 +131,11 @@ Decoding::Job Decoding::next_job() {
   if (!units_.empty()) {
     job.unit = std::move(units_.front());
     units_.pop_front();
+  } else if (rows_come_first()) {
+    if (!delivery_.may_open(*rows_.front().step)) return job;
+    job.rows = std::move(rows_.front());
+    rows_.pop_front();
+    delivery_.open(*job.rows.step);
   } else if (!chunks_.empty() && delivery_.may_open(*chunks_.begin()->second->slots.step)) {
     job.chunk = std::move(chunks_.begin()->second);
     chunks_.erase(chunks_.begin());
@@ -120,19 +146,33 @@ Decoding::Job Decoding::next_job() {
 }
 
 bool Decoding::has_open_work() const {
-  return !units_.empty() || (!chunks_.empty() && chunks_.begin()->second->slots.step->is_open());
+  return !units_.empty() || (!rows_.empty() && rows_.front().step->is_open()) ||
+         (!chunks_.empty() && chunks_.begin()->second->slots.step->is_open());
+}
+
+bool Decoding::plan_rows() {
+  if (!work_.by_rows() || stopping_) return false;
+  const uint64_t seen = changes_;
+  --waiting_;
+  mu_.unlock();
+  const bool planned = scheduler_->plan_now();
+  mu_.lock();
+  ++waiting_;
+  return planned || changes_ != seen;
 }
 
 void Decoding::run() {
   std::vector<Buffer> warm;  // what this thread reads late goes where its cache has room already
   SampleContext context;
+  RowFiller filler(work_.sources, work_.rows);
   while (true) {
     Job job;
     {
       MutexLock lock(mu_);
       const Stopwatch idle;
       ++waiting_;
-      while (!closing_ && !(job = next_job())) wakes_.wait(mu_);
+      while (!closing_ && !(job = next_job()))
+        if (!plan_rows()) wakes_.wait(mu_);
       --waiting_;
       if (closing_) return;
       // This one may have opened a step that others waited for.
@@ -141,6 +181,8 @@ void Decoding::run() {
     }
     if (job.unit)
       decode_unit_now(job.unit);
+    else if (job.rows.step)
+      decode_rows(job.rows, filler);
     else if (!job.chunk->is_late || scheduler_->read_late(job.chunk, warm))
       decode(job.chunk, warm, context);
   }
@@ -181,6 +223,31 @@ void Decoding::decode(const ChunkPointer& chunk, std::vector<Buffer>& warm,
   if (chunk->is_late) chunk->gather.take_back(warm);
   scheduler_->recycle(chunk);
   counters_.decode.work(slots.count, bytes, watch.ns());
+  if (done > 0 && step.slots_done(done)) delivery_.filled(slots.step);
+}
+
+void Decoding::decode_rows(const SlotRange& slots, RowFiller& filler) {
+  const Stopwatch watch;
+  PlannedStep& step = *slots.step;
+  size_t done = slots.count;
+  const auto bad = [&](size_t slot, Status why) {
+    bool replaced = false;
+    why = replace(slots, slot, work_.explain(std::move(why), step.tasks()[slot]), replaced);
+    if (replaced) --done;
+    if (!why.ok()) step.fail(slot, std::move(why));
+  };
+  const Result<bool> filled = guard([&]() -> Result<bool> {
+    const Span span(Stage::kDecode, step.number(), slots.count);
+    return filler.fill(slots, bad);
+  });
+  if (filled.ok() && !filled.value()) {
+    scheduler_->read_instead(slots);
+    return;
+  }
+  if (!filled.ok()) step.fail(slots.first, filled.status());
+  step.count_memory();
+  counters_.read.work(slots.count, filler.bytes_filled(), 0);
+  counters_.decode.work(slots.count, filler.bytes_filled(), watch.ns());
   if (done > 0 && step.slots_done(done)) delivery_.filled(slots.step);
 }
 

@@ -7,6 +7,10 @@
 // Who wakes them: add() (something to take), wake() (a batch was taken: more steps may have slots),
 // stop().  A thread that ends a chunk looks again by itself, and one that takes a chunk wakes the
 // next where there is more.
+//
+// Of samples that are rows (rows.h) there are no chunks: slots come as they were planned, and a
+// thread that finds none plans the next step itself, without the lock.  Whatever happens meanwhile
+// that could give it work counts changes_, so that it looks again before it waits.
 #pragma once
 
 #include <deque>
@@ -17,6 +21,7 @@
 #include "engine/chunk.h"
 #include "engine/delivery.h"
 #include "engine/planner.h"
+#include "engine/rows.h"
 
 namespace headrace {
 
@@ -31,6 +36,8 @@ class Decoding {
 
   // All that the chunk needs was read, or is to be read late.
   void add(const ChunkPointer& chunk) HEADRACE_EXCLUDES(mu_);
+  // Slots of rows, as planned.
+  void add(SlotRange rows) HEADRACE_EXCLUDES(mu_);
   // The unit was read and has to be decoded.
   void add(const UnitPointer& unit) HEADRACE_EXCLUDES(mu_);
   void wake() HEADRACE_EXCLUDES(mu_);
@@ -46,13 +53,17 @@ class Decoding {
     WorkCount::Token token;  // ends last: then the rest is given back
     ChunkPointer chunk;
     UnitPointer unit;
-    explicit operator bool() const { return chunk || unit; }
+    SlotRange rows;
+    explicit operator bool() const { return chunk || unit || rows.step; }
   };
   Job next_job() HEADRACE_REQUIRES(mu_);
   bool has_open_work() const HEADRACE_REQUIRES(mu_);
+  bool rows_come_first() const HEADRACE_REQUIRES(mu_);
+  bool plan_rows() HEADRACE_REQUIRES(mu_);  // without the lock meanwhile; false: nothing to gain
   void wake_one() HEADRACE_REQUIRES(mu_);
   void decode_unit_now(const UnitPointer& unit);
   void decode(const ChunkPointer& chunk, std::vector<Buffer>& warm, SampleContext& context);
+  void decode_rows(const SlotRange& slots, RowFiller& filler);
   Status decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes);
   Status note_presence(const Chunk& chunk, size_t i, size_t of, ColumnBuilder& column);
   Status assemble_slot(Chunk& chunk, size_t i, const std::vector<size_t>& together,
@@ -72,6 +83,8 @@ class Decoding {
   CondVar wakes_;
   std::deque<UnitPointer> units_ HEADRACE_GUARDED_BY(mu_);
   std::map<PlanOrder, ChunkPointer> chunks_ HEADRACE_GUARDED_BY(mu_);
+  std::deque<SlotRange> rows_ HEADRACE_GUARDED_BY(mu_);  // in plan order
+  uint64_t changes_ HEADRACE_GUARDED_BY(mu_) = 0;
   const int most_awake_;                      // threads that are worth waking
   int waiting_ HEADRACE_GUARDED_BY(mu_) = 0;  // threads
   bool stopping_ HEADRACE_GUARDED_BY(mu_) = true;

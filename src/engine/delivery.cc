@@ -2,12 +2,19 @@
 #include "engine/delivery.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/guard.h"
+#include "base/machine.h"
 #include "trace/clock.h"
 #include "trace/spans.h"
 
 namespace headrace {
+namespace {
+
+constexpr uint64_t kLookNs = 50'000;
+
+}  // namespace
 
 Delivery::Delivery(const EngineWork& work, Memory& memory, EngineCounters& counters,
                    WorkCount& active)
@@ -15,7 +22,8 @@ Delivery::Delivery(const EngineWork& work, Memory& memory, EngineCounters& count
       memory_(memory),
       counters_(counters),
       active_(active),
-      batches_ahead_(work.options.batches_ahead) {}
+      batches_ahead_(work.options.batches_ahead),
+      looks_again_(work.by_rows() && work.options.compute_threads < usable_cpus()) {}
 
 void Delivery::start() {
   MutexLock lock(mu_);
@@ -30,6 +38,7 @@ void Delivery::stop() {
   stopping_ = ended_ = true;
   gone.swap(steps_);
   ready_ = 0;
+  has_head_.store(false, std::memory_order_release);
   head_.store(tail());
   consumer_wakes_.notify_all();
 }
@@ -53,6 +62,7 @@ Status Delivery::drop_from(uint64_t number) {
     gone.push_back(std::move(steps_.back()));
     steps_.pop_back();
   }
+  has_head_.store(head_is_ready(), std::memory_order_release);
   tail_.store(number);
   ended_ = false;
   end_status_ = {};
@@ -101,11 +111,14 @@ void Delivery::filled(const StepPointer& step) {
 void Delivery::run_stages(const StepPointer& step, size_t first,
                           const std::shared_ptr<WorkCount::Token>& token) {
   const auto& stages = work_.options.stages;
-  if (first == stages.size() || !step->status().ok() || step->tasks().empty()) {
+  const bool is_empty = step->tasks().empty();
+  while (is_empty && first < stages.size() && !stages[first]->takes_empty()) ++first;
+  if (first == stages.size() || !step->status().ok()) {
     ready(step);
     return;
   }
-  const Key draws = work_.draws_of(step->tasks().front()).with("batch");
+  const Key draws =
+      is_empty ? Key(work_.options.seed) : work_.draws_of(step->tasks().front()).with("batch");
   const uint64_t begin = steady_ns();
   const auto done = [this, token, step, first, begin](Status status, std::unique_ptr<Batch> batch) {
     record_span(Stage::kStage, begin, steady_ns(), step->number(), 0);
@@ -130,6 +143,7 @@ void Delivery::ready(const StepPointer& step) {
   if (steps_[place].is_ready) return;
   steps_[place].is_ready = true;
   ++ready_;
+  if (place == 0) has_head_.store(true, std::memory_order_release);
   consumer_wakes_.notify_all();
 }
 
@@ -139,7 +153,15 @@ bool Delivery::take(StepPointer& out) {
   steps_.pop_front();
   --ready_;
   head_.fetch_add(1);
+  has_head_.store(head_is_ready(), std::memory_order_release);
   return !head_is_ready() || ready_ <= std::max<size_t>(1, batches_ahead() / 4);
+}
+
+// Others run meanwhile, where there are any.
+void Delivery::look_again() const {
+  const uint64_t until = steady_ns() + kLookNs;
+  while (!has_head_.load(std::memory_order_acquire) && steady_ns() < until)
+    std::this_thread::yield();
 }
 
 Result<Engine::Next> Delivery::next(std::unique_ptr<Batch>& out, int timeout_ms) {
@@ -147,6 +169,7 @@ Result<Engine::Next> Delivery::next(std::unique_ptr<Batch>& out, int timeout_ms)
   const uint64_t begin = steady_ns();
   StepPointer step;
   bool wake = false;
+  if (looks_again_) look_again();
   {
     MutexLock lock(mu_);
     while (!head_is_ready()) {

@@ -9,6 +9,8 @@
 //   - A batch is taken: the threads that read and decode are woken (on_taken) only when the next
 //     batch is not ready, or at most one is, or a quarter of the batches ahead.  Until then they
 //     have no work that the consumer would notice, and taking a ready batch wakes nobody.
+//   - A batch of rows (rows.h) is made in less time than it takes to sleep and be woken: where a
+//     processor is to spare the consumer looks again for 50 µs before it sleeps.
 #pragma once
 
 #include <atomic>
@@ -70,6 +72,7 @@ class Delivery {
                   const std::shared_ptr<WorkCount::Token>& t);
   void ready(const StepPointer& step) HEADRACE_EXCLUDES(mu_);
   bool take(StepPointer& out) HEADRACE_REQUIRES(mu_);
+  void look_again() const;
 
   const EngineWork& work_;
   Memory& memory_;
@@ -78,6 +81,8 @@ class Delivery {
   std::function<void()> on_taken_;
   std::atomic<size_t> batches_ahead_;
   std::atomic<uint64_t> head_{0}, tail_{0};
+  std::atomic<bool> has_head_{false};  // head_is_ready(), for who looks without the lock
+  const bool looks_again_;
   std::atomic<uint64_t> batch_bytes_{0};  // what the last batch took: a guess at the next
   Mutex mu_;
   CondVar consumer_wakes_;

@@ -68,6 +68,7 @@ Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> colu
       reader_(work_, memory_, counters_, active_),
       scheduler_(work_, memory_, counters_, active_, delivery_, planner_, reader_) {
   decoding_.connect(&scheduler_);
+  scheduler_.connect(&decoding_);
   reader_.connect(&decoding_, [this] { scheduler_.wake(); });
   delivery_.set_on_taken([this] {
     decoding_.wake();
@@ -111,6 +112,7 @@ Status Engine::Core::start(std::unique_ptr<Feed> feed) {
     first_step_ = delivery_.tail();
     decoding_.start();
     scheduler_.start();
+    decoding_.wake();  // rows: there is something to plan
     start_threads();
     return {};
   });

@@ -25,6 +25,7 @@ struct Task {
 struct FeedStep {
   uint64_t epoch = 0;  // budgets of bad samples are an epoch's
   std::vector<Task> tasks;
+  std::vector<int64_t> groups;  // see Batch::groups; empty: every task stands alone
   Position after;
 };
 

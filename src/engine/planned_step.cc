@@ -74,6 +74,7 @@ void PlannedStep::count_memory() {
 void PlannedStep::finish() {
   auto batch = std::make_unique<Batch>();
   batch->after = step_.after;
+  batch->groups = step_.groups;
   for (const Task& t : step_.tasks) {
     batch->indices.push_back(static_cast<int64_t>(t.sample));
     batch->sources.push_back(t.source);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/guard.h"
+#include "engine/decoding.h"
 #include "trace/spans.h"
 
 namespace headrace {
@@ -99,6 +100,8 @@ void ReadScheduler::close() {
 
 void ReadScheduler::wake() {
   MutexLock lock(mu_);
+  // Of rows that lie in memory there is nothing to read, and others plan.
+  if (reader_.fills_rows() && to_resolve_.empty() && resolved_.empty() && to_read_.empty()) return;
   if (waiting_ > 0) wakes_.notify_one();
 }
 
@@ -151,7 +154,7 @@ ReadScheduler::Job ReadScheduler::next_job() {
     grant_first(job);
   } else if (may_resolve()) {
     begin_resolve(job);
-  } else if (may_plan()) {
+  } else if (!reader_.fills_rows() && may_plan()) {
     job.plan = planning_ = true;
   }
   if (job) job.token = active_.begin();
@@ -311,6 +314,23 @@ void ReadScheduler::plan() {
   if (!status.ok()) ended_ = true;
 }
 
+bool ReadScheduler::plan_now() {
+  WorkCount::Token token;
+  {
+    MutexLock lock(mu_);
+    if (stopping_ || !may_plan()) return false;
+    planning_ = true;
+    token = active_.begin();
+  }
+  plan();
+  return true;
+}
+
+void ReadScheduler::read_instead(const SlotRange& rows) {
+  reader_.note_cold_rows();
+  add_first(rows);
+}
+
 Status ReadScheduler::plan_step() {
   const Span span(Stage::kPlan, delivery_.tail(), 0);
   FeedStep planned;
@@ -330,8 +350,14 @@ Status ReadScheduler::plan_step() {
     delivery_.filled(step);
     return {};
   }
+  if (reader_.take_rows()) {
+    for (size_t first = 0; first < slots; first += per_chunk)
+      decoding_->add(SlotRange{step, first, std::min(per_chunk, slots - first), 0});
+    return {};
+  }
   MutexLock lock(mu_);
   if (stopping_) return {};
+  if (work_.by_rows() && waiting_ > 0) wakes_.notify_one();  // the planner may be no I/O thread
   for (size_t first = 0; first < slots; first += per_chunk)
     to_resolve_.push_back({step, first, std::min(per_chunk, slots - first), 0});
   return {};
@@ -344,6 +370,11 @@ uint64_t ReadScheduler::mean_bytes(const Task& task) const {
 
 size_t ReadScheduler::slots_per_chunk(const PlannedStep& step) const {
   if (step.tasks().empty()) return 1;
+  if (work_.by_rows()) {
+    const auto threads = static_cast<uint64_t>(work_.options.compute_threads);
+    return std::max((step.tasks().size() + threads - 1) / threads,
+                    kChunkBytes / mean_bytes(step.tasks().front()));
+  }
   // Finer where decoding takes long, so that all threads end together.
   const auto shares =
       static_cast<uint64_t>(work_.options.compute_threads) * (work_.only_copies ? 1 : 4);

@@ -5,7 +5,8 @@
 //   read     a chunk that was to be read late and was not in the page cache
 //   submit   the first resolved chunk in plan order, once it is granted
 //   resolve  the next chunk: what do its samples need?
-//   plan     the next step of the feed, one thread at a time
+//   plan     the next step of the feed, one thread at a time; of rows (rows.h) that lie in memory
+//            the threads that decode do it
 //
 // Of far storage some MiB are resolved before anything is submitted, so that neighbours merge.
 //
@@ -45,6 +46,7 @@ class ReadScheduler {
   ReadScheduler(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active,
                 Delivery& delivery, Planner& planner, Reader& reader);
 
+  void connect(Decoding* decoding) { decoding_ = decoding; }
   void run() HEADRACE_EXCLUDES(mu_);  // an I/O thread's life
   void start() HEADRACE_EXCLUDES(mu_);
   void stop() HEADRACE_EXCLUDES(mu_);  // gives up what waits
@@ -57,6 +59,10 @@ class ReadScheduler {
 
   // A substitute, before all else.
   void add_first(SlotRange slots) HEADRACE_EXCLUDES(mu_);
+  // Of rows (rows.h), by a thread that decodes: plans the next step, if it is time.
+  bool plan_now() HEADRACE_EXCLUDES(planning_mu_) HEADRACE_EXCLUDES(mu_);
+  // They are not in the page cache: they are read as all other samples, and so are the next ones.
+  void read_instead(const SlotRange& rows) HEADRACE_EXCLUDES(mu_);
   // The chunk is decoded or given up: its memory goes back, and it is used again.
   void recycle(const ChunkPointer& chunk) HEADRACE_EXCLUDES(mu_);
   // By the thread that is about to decode.  False: an I/O thread has to read it, and it comes back.
@@ -92,6 +98,7 @@ class ReadScheduler {
   Delivery& delivery_;
   Planner& planner_;
   Reader& reader_;
+  Decoding* decoding_ = nullptr;
   const uint64_t resolve_ahead_bytes_;  // of far storage
 
   Mutex planning_mu_;  // from the feed's step to its place in Delivery; before all other locks

@@ -85,6 +85,7 @@ void Reader::ask_index(Chunk& chunk) {
                         .epoch = task.epoch,
                         .fields = work_.asks[task.source].fields,
                         .draws = work_.draws_of(task),
+                        .epoch_draws = work_.epoch_draws_of(task),
                         .want_key = work_.wants_key};
     chunk.needs.push_back(chunk.gather.add(*work.source, ask, work.policy, task.source));
   }
@@ -132,6 +133,10 @@ bool Reader::read_late(Chunk& chunk, std::vector<Buffer>& warm) {
   counters_.read.work(0, 0, watch.ns());
   if (!is_resident) read_early_.store(kReadEarly, std::memory_order_relaxed);
   return is_resident;
+}
+
+void Reader::note_cold_rows() {
+  read_early_.store(kReadEarly, std::memory_order_relaxed);
 }
 
 void Reader::submit(const ChunkPointer& chunk, std::span<const RangePointer> ranges) {

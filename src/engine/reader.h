@@ -54,6 +54,17 @@ class Reader {
   bool reads_late() const {
     return work_.reads_late && read_early_.load(std::memory_order_relaxed) == 0;
   }
+  // Whether rows (rows.h) are filled from memory, as far as is known.
+  bool fills_rows() const {
+    return work_.by_rows() && read_early_.load(std::memory_order_relaxed) == 0;
+  }
+  // Likewise, of the next step: counts those that are read instead.
+  bool take_rows() {
+    if (!work_.by_rows() || fills_rows()) return work_.by_rows();
+    read_early_.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  void note_cold_rows();
   uint32_t number_of(const Source* source) const;
   uint64_t nominal_file() const;  // what a plain file of unknown size holds, about
 

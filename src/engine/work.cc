@@ -48,6 +48,14 @@ EngineWork::EngineWork(std::vector<SourceWork> s, std::vector<ColumnWork> c, Eng
   }
   reads_late = reads_late && !is_far && !is_light;
   for (const SourceWork& source : sources) {
+    std::optional<RowColumns> own = row_columns(source, columns);
+    if (!own || is_far) {
+      rows.clear();
+      break;
+    }
+    rows.push_back(std::move(*own));
+  }
+  for (const SourceWork& source : sources) {
     Ask& ask = asks.emplace_back();
     std::vector<size_t>& together = assembled.emplace_back();
     for (size_t i = 0; i < columns.size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "engine/engine.h"
+#include "engine/rows.h"
 #include "trace/counters.h"
 #include "trace/histogram.h"
 
@@ -30,6 +31,9 @@ struct EngineWork {
   std::vector<Ask> asks;
   // Of each source, the columns that it assembles right into their slots, where these are several.
   std::vector<std::vector<size_t>> assembled;
+  // Of each source, where all of them have nothing but rows; else empty.
+  std::vector<RowColumns> rows;
+  bool by_rows() const { return !rows.empty(); }
   bool wants_key = false;
   bool hands_over = false;   // some column is a list of values as they are stored
   bool only_copies = false;  // all are, or keys and numbers
@@ -44,6 +48,9 @@ struct EngineWork {
     const Key key =
         Key(options.seed).with(sources[task.source].id).with(task.epoch).with(task.sample);
     return task.repeat == 0 ? key : key.with("repeat").with(task.repeat);
+  }
+  Key epoch_draws_of(const Task& task) const {
+    return Key(options.seed).with(sources[task.source].id).with("epoch").with(task.epoch);
   }
   // Adds which sample it was.
   Status explain(Status status, const Task& task) const {

@@ -18,6 +18,11 @@ class ReadThrough final : public Source {
     return source_->needs(ask, out);
   }
   bool run_of(uint64_t sample, Unit& run) const override { return source_->run_of(sample, run); }
+  uint64_t row_bytes(uint32_t field) const override { return source_->row_bytes(field); }
+  Status row_places(uint32_t field, std::span<const uint64_t> samples,
+                    std::span<RowPlace> out) const override {
+    return source_->row_places(field, samples, out);
+  }
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     return source_->decode_unit(unit, stored, decoded);
   }

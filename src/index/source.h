@@ -63,6 +63,8 @@ struct SampleAsk {
   std::span<const uint32_t> fields = {};  // indexes into schema()
   // Names the sample's randomness, for requests that depend on it (random patches).
   Key draws = Key(0);
+  // Names the randomness of the source's epoch, alike for all samples.
+  Key epoch_draws = Key(0);
   bool want_key = false;
 };
 
@@ -119,6 +121,12 @@ struct AssembleOutput {
   ValueRoom* value = nullptr;
 };
 
+// Where a value lies that is stored as it is.
+struct RowPlace {
+  uint32_t file = 0;  // of Source::file_path()
+  uint64_t offset = 0;
+};
+
 // Samples per block, in the order of the data: what the plan is made of.
 struct Blocks {
   std::vector<uint32_t> samples;
@@ -145,6 +153,19 @@ class Source {
   virtual bool run_of(uint64_t sample, Unit& run) const {
     (void)sample, (void)run;
     return false;
+  }
+
+  // Not 0: every sample has exactly one value of the field, of so many bytes, stored as it is in
+  // one piece.  Then row_places() says the same as needs(), for many samples at once.
+  virtual uint64_t row_bytes(uint32_t field) const {
+    (void)field;
+    return 0;
+  }
+  // Where the values lie, one for each of the samples.
+  virtual Status row_places(uint32_t field, std::span<const uint64_t> samples,
+                            std::span<RowPlace> out) const {
+    (void)field, (void)samples, (void)out;
+    return internal("this source has no rows");
   }
 
   // Opens a unit whose encoding is not 0.

@@ -67,13 +67,15 @@ Status write_borders(Bytes borders, uint64_t seq_len, ValueRoom& room) {
 // Immutable, hence thread-safe; the documents of files are kept behind a lock.
 class TokenWindowSource final : public Source {
  public:
-  TokenWindowSource(TokenFiles files, uint64_t seq_len)
+  TokenWindowSource(TokenFiles files, uint64_t seq_len, bool permutes)
       : files_(std::move(files)),
         seq_len_(seq_len),
+        permutes_(permutes),
         width_(size_of(files_.dtype)),
         schema_(make_schema(files_.dtype, seq_len, files_.documents != nullptr)) {
     Hasher hasher;
     hasher.add("token windows").add(seq_len_).add(dtype_name(files_.dtype));
+    if (permutes_) hasher.add("permuted documents").add(kPoolTokens).add(kPoolDocuments);
     for (const TokenFile& file : files_.files) {
       add_blocks(windows_of(file));
       first_window_.push_back(first_window_.back() + windows_of(file));
@@ -95,6 +97,7 @@ class TokenWindowSource final : public Source {
     if (ask.sample >= size()) return internal("no such window");
     const Place place = place_of(ask.sample);
     out.clear();
+    if (permutes_) return permuted_needs(ask, place, out);
     bool has_borders = false;
     for (const uint32_t field : ask.fields) {
       if (field >= schema_.size()) return internal("no such field");
@@ -112,11 +115,27 @@ class TokenWindowSource final : public Source {
   }
 
   bool run_of(uint64_t sample, Unit& run) const override {
+    if (permutes_) return false;
     const Place place = place_of(sample);
     const uint64_t first = place.window / block_windows() * block_windows();
     const uint64_t all = windows_of(files_.files[place.file]);
     run = unit_of({place.file, first}, std::min(block_windows(), all - first));
     return true;
+  }
+
+  uint64_t row_bytes(uint32_t field) const override {
+    return field == kTokensField && !permutes_ ? window_bytes() : 0;
+  }
+  Status row_places(uint32_t field, std::span<const uint64_t> samples,
+                    std::span<RowPlace> out) const override {
+    if (field != kTokensField) return internal("no such row");
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (samples[i] >= size()) return internal("no such window");
+      const Place place = place_of(samples[i]);
+      out[i] = {static_cast<uint32_t>(place.file),
+                files_.files[place.file].begin + place.window * seq_len_ * width_};
+    }
+    return {};
   }
 
   bool assembles(uint32_t field) const override { return field != kTokensField; }
@@ -186,6 +205,61 @@ class TokenWindowSource final : public Source {
     return begins;
   }
 
+  Result<std::shared_ptr<const DocumentPools>> pools_of(size_t file) const {
+    Kept& kept = *kept_;
+    {
+      MutexLock lock(kept.mu);
+      if (const auto* known = kept.pools.find(file)) return *known;
+    }
+    HEADRACE_ASSIGN(const auto begins, documents_of(file));
+    auto made = std::make_shared<const DocumentPools>(begins, files_.files[file].tokens);
+    MutexLock lock(kept.mu);
+    kept.pools.insert(file, made);
+    return std::shared_ptr<const DocumentPools>(std::move(made));
+  }
+
+  // A piece for each part of a document; borders as find_borders() gives them.
+  Status permuted_needs(const SampleAsk& ask, const Place& place, Request& out) const {
+    HEADRACE_ASSIGN(const auto pools, pools_of(place.file));
+    thread_local std::vector<DocumentPart> parts;
+    kept_->permuted.find(*pools, place.file, ask.epoch_draws, place.window * seq_len_, seq_len_ + 1,
+                         parts);
+    uint64_t at = 0;
+    for (const DocumentPart& part : parts) {
+      if (part.is_start && at > 0) {
+        const auto border = static_cast<uint32_t>(at);
+        const auto* bytes = reinterpret_cast<const std::byte*>(&border);
+        out.inline_bytes.insert(out.inline_bytes.end(), bytes, bytes + 4);
+      }
+      at += part.tokens;
+    }
+    if (at != seq_len_ + 1)
+      return corrupt(fmt::format("the documents of the index end {} tokens too early",
+                                 seq_len_ + 1 - at))
+          .in_file(files_.files[place.file].path);
+    for (const uint32_t field : ask.fields) {
+      if (field >= schema_.size()) return internal("no such field");
+      if (field == kTokensField)
+        add_parts(parts, static_cast<uint32_t>(place.file), out);
+      else
+        out.pieces.push_back({kInlineUnit, 0, out.inline_bytes.size()});
+      out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
+    }
+    if (ask.want_key) out.key = key(ask.sample);
+    return {};
+  }
+
+  void add_parts(const std::vector<DocumentPart>& parts, uint32_t file, Request& out) const {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const uint64_t bytes = parts[i].tokens * width_;
+      out.pieces.push_back({static_cast<uint32_t>(out.units.size()), 0, bytes, i > 0});
+      out.units.push_back({.file = file,
+                           .offset = files_.files[file].begin + parts[i].begin * width_,
+                           .stored_bytes = bytes,
+                           .decoded_bytes = bytes});
+    }
+  }
+
   Status find_borders(const Place& place, std::vector<std::byte>& out) const {
     HEADRACE_ASSIGN(const auto begins, documents_of(place.file));
     const uint64_t first = place.window * seq_len_;
@@ -203,10 +277,13 @@ class TokenWindowSource final : public Source {
   struct Kept {
     Mutex mu;
     Lru<size_t, std::shared_ptr<const DocumentBegins>> begins HEADRACE_GUARDED_BY(mu){kKeptFiles};
+    Lru<size_t, std::shared_ptr<const DocumentPools>> pools HEADRACE_GUARDED_BY(mu){kKeptFiles};
+    PermutedDocuments permuted;
   };
 
   const TokenFiles files_;
   const uint64_t seq_len_;
+  const bool permutes_;
   const uint64_t width_;
   const Schema schema_;
   std::vector<uint64_t> first_window_{0};
@@ -217,10 +294,15 @@ class TokenWindowSource final : public Source {
 
 }  // namespace
 
-Result<TokenWindows> make_token_windows(TokenFiles files, uint64_t seq_len) {
+Result<TokenWindows> make_token_windows(TokenFiles files, uint64_t seq_len,
+                                        bool permute_documents) {
   if (seq_len == 0 || seq_len > kMostLength)
     return invalid(fmt::format("seq_len is {}; 1 to {} is wanted", seq_len, kMostLength));
   if (files.files.empty()) return invalid("no files of tokens are named");
+  if (permute_documents && !files.documents)
+    return invalid(
+        "permute_documents=True needs files that say where documents begin, Megatron's .bin and "
+        ".idx: leave it out, or write them with headrace tokenize");
   TokenWindows out;
   uint64_t most = 0;
   for (const TokenFile& file : files.files) {
@@ -234,7 +316,8 @@ Result<TokenWindows> make_token_windows(TokenFiles files, uint64_t seq_len) {
         fmt::format("no file has the {} tokens of one window, the largest has {}: take a "
                     "smaller seq_len",
                     seq_len + 1, most));
-  out.source = std::make_shared<const TokenWindowSource>(std::move(files), seq_len);
+  out.source =
+      std::make_shared<const TokenWindowSource>(std::move(files), seq_len, permute_documents);
   return out;
 }
 

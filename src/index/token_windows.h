@@ -13,6 +13,10 @@
 //   positions    i32 [seq_len]   of each input in its document, or since the window began
 //   loss_mask    u8 [seq_len]    0 where the target is the first token of a document, else 1
 //   cu_seqlens   i32 [any]       where the documents of the window begin, 0 first, seq_len last
+//
+// Where documents are permuted (document_pools.h), windows are cut from the documents in the order
+// of the epoch: window w is another one each epoch, and so are the tokens at the end of a file that
+// fill none.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +25,10 @@
 #include <string>
 #include <vector>
 
+#include "index/document_pools.h"
 #include "index/source.h"
 
 namespace headrace {
-
-// Where documents begin, in tokens from the first of a file; ascending.
-using DocumentBegins = std::vector<uint64_t>;
 
 struct TokenFile {
   std::string name;    // relative: goes into the fingerprint
@@ -49,7 +51,9 @@ struct TokenWindows {
   uint64_t short_files = 0;    // that have not one window
 };
 
-// kInvalidArgument where no file has a window.
-Result<TokenWindows> make_token_windows(TokenFiles files, uint64_t seq_len);
+// kInvalidArgument where no file has a window, and where documents are to be permuted and nothing
+// says where they begin.
+Result<TokenWindows> make_token_windows(TokenFiles files, uint64_t seq_len,
+                                        bool permute_documents = false);
 
 }  // namespace headrace

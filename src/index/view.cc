@@ -45,6 +45,16 @@ class View final : public Source {
     const auto block = static_cast<size_t>(after - cut_.base_begin.begin()) - 1;
     return cut_.is_dense[block] && base_->run_of(below, run);
   }
+  uint64_t row_bytes(uint32_t field) const override { return base_->row_bytes(field); }
+  Status row_places(uint32_t field, std::span<const uint64_t> samples,
+                    std::span<RowPlace> out) const override {
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (samples[i] >= size()) return internal("no such sample of a view");
+      const uint64_t below = samples_[samples[i]];
+      HEADRACE_TRY(base_->row_places(field, {&below, 1}, out.subspan(i, 1)));
+    }
+    return {};
+  }
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     return base_->decode_unit(unit, stored, decoded);
   }

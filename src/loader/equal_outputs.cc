@@ -49,6 +49,8 @@ Status check_equal(const std::string& first, const ColumnSpec& a, const std::str
     return differ(a.many ? "many values" : "one value", b.many ? "many values" : "one value");
   if (a.packing != b.packing) return differ(packing_name(a.packing), packing_name(b.packing));
   if (!(a.pad == b.pad)) return differ("padded by one value", "padded by another");
+  if (a.pad_multiple != b.pad_multiple || a.pad_left != b.pad_left)
+    return differ("padded in one way", "padded in another");
   return {};
 }
 

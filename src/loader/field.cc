@@ -176,6 +176,8 @@ Result<FieldWork> finish_column(const FieldRequest& request, FieldWork work) {
                                  request.output, why));
     }
     work.spec.pad = pad.value();
+    work.spec.pad_multiple = request.pad_multiple;
+    work.spec.pad_left = request.pad_left;
   }
   return work;
 }

@@ -31,7 +31,9 @@ struct FieldRequest {
   uint64_t share = 0;              // see FieldSpec
   std::optional<Packing> packing;  // unset: dense where the shape is fixed, list for text and bytes
   std::optional<PadNumber> pad;    // of padded values; unset: 0
-  bool many = false;               // any number of values a sample: a list each
+  int64_t pad_multiple = 1;        // see ColumnSpec
+  bool pad_left = false;
+  bool many = false;  // any number of values a sample: a list each
   // A sample that lacks the field: its default, which the steps follow; zeros, and a column
   // OUTPUT_valid that tells; an empty place in a list.  None of them: bad data.
   std::optional<DefaultValue> otherwise;

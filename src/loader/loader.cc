@@ -14,23 +14,31 @@ namespace {
 // From a plan, step by step, through one epoch or several.
 class PlanFeed final : public Feed {
  public:
-  PlanFeed(std::unique_ptr<Plan> plan, PlanPosition from, uint64_t until)
-      : plan_(std::move(plan)), at_(from), until_(until) {}
+  using Groups = std::vector<std::shared_ptr<const SampleGroups>>;  // of each source; or none
+  PlanFeed(std::unique_ptr<Plan> plan, Groups groups, PlanPosition from, uint64_t until)
+      : plan_(std::move(plan)), groups_(std::move(groups)), at_(from), until_(until) {}
 
   Result<bool> next(FeedStep& out) override {
     if (plan_->steps_from(at_.g) == 0) at_ = {at_.epoch + 1, 0};
     if (at_.epoch >= until_ || plan_->steps_from(at_.g) == 0) return false;
     HEADRACE_ASSIGN(const uint64_t g, plan_->step(at_.epoch, at_.g, slots_));
     out.epoch = at_.epoch;
-    for (const PlanSlot& s : slots_)
-      out.tasks.push_back({s.source, s.sample, s.epoch, s.position, s.valid, s.repeat});
+    if (groups_.empty()) {
+      out.tasks.reserve(slots_.size());
+      for (const PlanSlot& s : slots_)
+        out.tasks.push_back({s.source, s.sample, s.epoch, s.position, s.valid, s.repeat});
+    } else {
+      add_groups(out);
+    }
     at_.g = g;
     const bool last = plan_->steps_from(g) == 0;
     out.after = last ? Position{at_.epoch + 1, 0, true} : Position{at_.epoch, g, false};
     return true;
   }
 
+  // Of groups nothing: another sample has another length.
   bool substitute(const Task& task, uint64_t attempt, Task& out) override {
+    if (!groups_.empty()) return false;
     const auto found = plan_->substitute(
         {task.source, task.sample, task.epoch, task.position, task.valid, task.repeat}, attempt);
     if (!found) return false;
@@ -46,11 +54,26 @@ class PlanFeed final : public Feed {
   }
 
  private:
+  // A slot of the plan is a group.
+  void add_groups(FeedStep& out) const {
+    out.groups.assign(1, 0);
+    for (const PlanSlot& s : slots_) {
+      for (const uint32_t sample : groups_[s.source]->members(s.sample))
+        out.tasks.push_back({s.source, sample, s.epoch, s.position, s.valid, s.repeat});
+      out.groups.push_back(static_cast<int64_t>(out.tasks.size()));
+    }
+  }
+
   std::unique_ptr<Plan> plan_;
+  const Groups groups_;
   PlanPosition at_;
   const uint64_t until_;
   std::vector<PlanSlot> slots_;
 };
+
+// Small batches are made and taken so fast that waking threads costs as much: then more of them.
+constexpr uint64_t kAheadBytes = uint64_t{4} << 20;
+constexpr uint64_t kMostSmallBatches = 16;
 
 constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of a block, about
 
@@ -85,7 +108,7 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
                  .bytes = blocks.bytes,
                  .shared = blocks.shared,
                  .weights = s.weights};
-  std::vector<uint32_t> draws;  // of each block
+  std::vector<uint32_t> draws;  // of each block; or its groups
   if (s.weights != nullptr) {
     if (s.weights->samples() != s.source->size())
       return invalid(
@@ -94,7 +117,17 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
     out.fingerprint =
         Hasher().add(out.fingerprint).add(s.weights->fingerprint().hex()).finish().hex();
   }
-  HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(s.weights ? draws : blocks.samples));
+  if (s.groups != nullptr) {
+    if (s.weights != nullptr) return invalid("samples that have weights are not grouped by length");
+    if (s.groups->samples() != s.source->size())
+      return invalid(fmt::format("lengths of {} samples for a data set of {}", s.groups->samples(),
+                                 s.source->size()));
+    draws = s.groups->blocks();
+    out.is_grouped = true;
+    out.fingerprint =
+        Hasher().add(out.fingerprint).add(s.groups->fingerprint().hex()).finish().hex();
+  }
+  HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(s.weights || s.groups ? draws : blocks.samples));
   out.tree = std::make_shared<const BlockTree>(std::move(tree));
   return out;
 }
@@ -124,6 +157,7 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
     HEADRACE_ASSIGN(std::shared_ptr<const BatchStage> mix, make_mix(*options.mix, specs));
     out->engine_options_.stages.push_back(std::move(mix));
   }
+  HEADRACE_TRY(out->add_packing(options));
   HEADRACE_TRY(out->add_device_stage());
   out->engine_ = std::make_unique<Engine>(out->works_, out->columns_, out->engine_options_);
   return out;
@@ -215,6 +249,26 @@ Status Loader::add_masks() {
   return {};
 }
 
+// Rows of the samples that are delivered together.
+Status Loader::add_packing(const LoaderOptions& options) {
+  const auto grouped = std::count_if(sources_.begin(), sources_.end(),
+                                     [](const LoaderSource& s) { return s.groups != nullptr; });
+  if (grouped != 0 && grouped != static_cast<std::ptrdiff_t>(sources_.size()))
+    return invalid("some sources of the blend are packed and some are not: pack all, or none");
+  if (grouped > 0 && options.bad_samples.replace)
+    return invalid(
+        "bad_samples=\"replace\" does not go with packed samples and token budgets: another sample "
+        "has another length; leave it out");
+  if (!options.packing) return {};
+  std::vector<ColumnSpec> specs;
+  for (const ColumnWork& c : columns_) specs.push_back(c.spec);
+  HEADRACE_ASSIGN(std::shared_ptr<const BatchStage> stage,
+                  make_row_packing(*options.packing, specs));
+  engine_options_.stages.push_back(std::move(stage));
+  added_ = headrace::added_columns(*options.packing, specs);
+  return {};
+}
+
 // How the bytes of each source are read.
 void Loader::choose_policies(const LoaderOptions& options) {
   EngineOptions& e = engine_options_;
@@ -287,6 +341,16 @@ void Loader::choose_engine_options(const LoaderOptions& options) {
         std::min(usable_memory_bytes() / 4 / static_cast<uint64_t>(ranks), uint64_t{8} << 30);
   const StepCut& cut = options.plan.cut;
   e.batches_ahead = batches_ahead(cut.batch / cut.world, e.compute_threads);
+  uint64_t sample_bytes = 0;
+  bool is_fixed = true;
+  for (const ColumnWork& c : columns_) {
+    is_fixed = is_fixed && c.spec.packing == Packing::kDense && !c.spec.many;
+    if (is_fixed) sample_bytes += c.spec.value.bytes();
+  }
+  const uint64_t batch_bytes = sample_bytes * (cut.batch / cut.world);
+  if (is_fixed && batch_bytes > 0)
+    e.batches_ahead =
+        std::max<size_t>(e.batches_ahead, std::min(kAheadBytes / batch_bytes, kMostSmallBatches));
   e.seed = options.plan.seed;
   e.bad_samples = options.bad_samples;
   choose_policies(options);
@@ -320,7 +384,11 @@ void Loader::note_shared_units() {
 Status Loader::begin(PlanPosition from, bool run_on, uint64_t until) {
   HEADRACE_ASSIGN(auto plan, Plan::resume(plan_sources_, plan_options_, plan_->state(from)));
   until_ = run_on ? until : from.epoch + 1;
-  HEADRACE_TRY(engine_->start(std::make_unique<PlanFeed>(std::move(plan), from, until_)));
+  PlanFeed::Groups groups;
+  for (const LoaderSource& source : sources_)
+    if (source.groups) groups.push_back(source.groups);
+  HEADRACE_TRY(
+      engine_->start(std::make_unique<PlanFeed>(std::move(plan), std::move(groups), from, until_)));
   running_ = true;
   begun_ = ahead_ = from;
   return {};

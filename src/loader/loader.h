@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "batch/mix.h"
+#include "batch/pack_rows.h"
 #include "codec/deferred.h"
 #include "engine/engine.h"
 #include "loader/field.h"
 #include "plan/plan.h"
+#include "plan/sample_groups.h"
 
 namespace headrace {
 
@@ -26,6 +28,7 @@ struct LoaderSource {
   // same outputs, each from fields and by steps of its own.
   std::vector<FieldRequest> requests = {};
   std::shared_ptr<const SampleWeights> weights = nullptr;  // of its samples; null: each once
+  std::shared_ptr<const SampleGroups> groups = nullptr;    // delivered together; null: each alone
 };
 
 // The source as a plan sees it: blocks of samples, or of the draws that weights give.
@@ -58,8 +61,9 @@ struct LoaderOptions {
   int local_ranks = 1;  // ranks that share this node and this affinity mask
   BadSamples bad_samples;
   std::optional<MixOptions> mix;
-  int processes = 0;       // that functions run in: so many threads more wait for them
-  bool read_runs = false;  // also where the store prefers them
+  std::optional<RowPacking> packing;  // groups become rows of one length
+  int processes = 0;                  // that functions run in: so many threads more wait for them
+  bool read_runs = false;             // also where the store prefers them
   std::optional<DeviceOptions> device;
   bool pinned = false;  // columns lie in memory that a GPU copies from by itself
 };
@@ -101,6 +105,8 @@ class Loader {
   std::string fingerprint() const { return plan_->state({}).fingerprint; }
 
   const std::vector<ColumnWork>& columns() const { return columns_; }
+  // What batches have after these: of packed rows.
+  const std::vector<ColumnSpec>& added_columns() const { return added_; }
   const EngineOptions& engine_options() const { return engine_options_; }
   // Whether whole blocks of some source are read, instead of single samples.
   bool reads_runs() const;
@@ -121,6 +127,7 @@ class Loader {
   Status tell_where(const std::string& output, const LateWork& late, const FieldWork& made,
                     const LoaderOptions& options);
   Status add_device_stage();
+  Status add_packing(const LoaderOptions& options);
   Status add_masks();
   void choose_engine_options(const LoaderOptions& options);
   void choose_policies(const LoaderOptions& options);
@@ -132,6 +139,7 @@ class Loader {
   PlanOptions plan_options_;
   std::unique_ptr<Plan> plan_;  // lengths and states; feeds look up in copies of their own
   std::vector<ColumnWork> columns_;
+  std::vector<ColumnSpec> added_;
   std::vector<SourceWork> works_;
   EngineOptions engine_options_;
   std::vector<std::string> notes_;

@@ -83,6 +83,7 @@ Status Loader::add_device_stage() {
     const DeferredSpec* left = decoder == nullptr ? nullptr : decoder->deferred();
     options.columns.push_back(left == nullptr ? std::nullopt : std::optional(*left));
   }
+  options.columns.resize(columns_.size() + added_.size());
   HEADRACE_ASSIGN(std::shared_ptr<const BatchStage> stage,
                   make_device_stage(gpu_, std::move(options)));
   engine_options_.stages.push_back(std::move(stage));

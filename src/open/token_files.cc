@@ -222,8 +222,10 @@ void tell_unused(OpenedTokens& opened, uint64_t seq_len) {
 
 }  // namespace
 
-Result<OpenedTokens> open_token_windows(const std::vector<std::string>& urls, uint64_t seq_len,
-                                        std::optional<DType> stored, const OpenOptions& options) {
+Result<OpenedTokens> open_token_windows(const std::vector<std::string>& urls,
+                                        const TokenWindowOptions& wanted,
+                                        const OpenOptions& options) {
+  const std::optional<DType> stored = wanted.stored;
   if (stored && !is_whole(*stored))
     return invalid(fmt::format("stored=\"{}\": tokens are whole numbers", dtype_name(*stored)));
   std::shared_ptr<const Store> store = options.store;
@@ -250,8 +252,9 @@ Result<OpenedTokens> open_token_windows(const std::vector<std::string>& urls, ui
     HEADRACE_ASSIGN(files, open_plain(paths, store, stored));
   }
   out.files = files.files;
-  HEADRACE_ASSIGN(out.windows, make_token_windows(std::move(files), seq_len));
-  tell_unused(out, seq_len);
+  HEADRACE_ASSIGN(out.windows,
+                  make_token_windows(std::move(files), wanted.seq_len, wanted.permute_documents));
+  tell_unused(out, wanted.seq_len);
   return out;
 }
 

@@ -24,8 +24,13 @@ struct OpenedTokens {
   uint64_t shards_built = 0;
 };
 
-// `stored`: the type of files that do not say it.
-Result<OpenedTokens> open_token_windows(const std::vector<std::string>& urls, uint64_t seq_len,
-                                        std::optional<DType> stored, const OpenOptions& options);
+struct TokenWindowOptions {
+  uint64_t seq_len = 0;
+  std::optional<DType> stored = {};  // the type of files that do not say it
+  bool permute_documents = false;
+};
+Result<OpenedTokens> open_token_windows(const std::vector<std::string>& urls,
+                                        const TokenWindowOptions& wanted,
+                                        const OpenOptions& options);
 
 }  // namespace headrace

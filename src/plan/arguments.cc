@@ -32,7 +32,7 @@ std::string fingerprint_of(const std::vector<PlanSource>& sources) {
 
 uint32_t plan_version_of(const std::vector<PlanSource>& sources) {
   for (const PlanSource& s : sources)
-    if (s.weights != nullptr) return kWeightedPlanVersion;
+    if (s.weights != nullptr || s.is_grouped) return kWeightedPlanVersion;
   return kPlanVersion;
 }
 

@@ -27,6 +27,7 @@ struct PlanSource {
   bool shared = false;  // see SourceSize
   // Of samples that come in proportion to weights; then the tree is of draws.  Null: each once.
   std::shared_ptr<const SampleWeights> weights = nullptr;
+  bool is_grouped = false;  // the tree is of groups of samples (sample_groups.h)
 };
 
 struct PlanOptions {

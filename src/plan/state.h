@@ -21,7 +21,8 @@ namespace headrace {
 
 // Of the arithmetic: permutations, keys, tree, lanes, mixing blocks.
 inline constexpr uint32_t kPlanVersion = 1;
-// And weights of samples (sample_weights.h): where a source has them.
+// And weights of samples (sample_weights.h) or groups of them (sample_groups.h): where a source has
+// them.
 inline constexpr uint32_t kWeightedPlanVersion = 2;
 
 struct PlanState {

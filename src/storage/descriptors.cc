@@ -3,11 +3,24 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "storage/file_system.h"
+
 namespace headrace {
+
+bool Descriptor::is_memory() const {
+  int known = is_memory_.load(std::memory_order_relaxed);
+  if (known < 0) {
+    struct statfs info{};
+    known = ::fstatfs(fd_, &info) == 0 && file_system(info.f_type).is_memory ? 1 : 0;
+    is_memory_.store(known, std::memory_order_relaxed);
+  }
+  return known == 1;
+}
 
 Descriptor::~Descriptor() {
   ::close(fd_);

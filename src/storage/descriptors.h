@@ -3,6 +3,7 @@
 // Descriptors: the open files of a store, least recently used out first.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,9 +24,12 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int fd() const { return fd_; }
+  // Whether the file lies in memory (tmpfs); asked of the system once.
+  bool is_memory() const;
 
  private:
   const int fd_;
+  mutable std::atomic<int> is_memory_{-1};  // -1: not asked yet
 };
 
 using OpenFile = std::shared_ptr<const Descriptor>;

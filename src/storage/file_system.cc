@@ -18,9 +18,9 @@ struct Row {
 // Numbers of linux/magic.h, and of the file systems' own sources where the kernel has none.
 constexpr Row kKnown[] = {
     {0xEF53, {"ext4", true, false}},        {0x58465342, {"xfs", true, false}},
-    {0x9123683E, {"btrfs", true, false}},   {0x01021994, {"tmpfs", true, false}},
+    {0x9123683E, {"btrfs", true, false}},   {0x01021994, {"tmpfs", true, false, true}},
     {0x794C7630, {"overlay", true, false}}, {0xF2F52010, {"f2fs", true, false}},
-    {0x2FC12FC1, {"zfs", true, false}},     {0x858458F6, {"ramfs", true, false}},
+    {0x2FC12FC1, {"zfs", true, false}},     {0x858458F6, {"ramfs", true, false, true}},
     {0x0BD00BD0, {"Lustre", false, true}},  {0x47504653, {"GPFS", false, true}},
     {0x6969, {"NFS", false, true}},         {0x19830326, {"BeeGFS", false, true}},
     {0x00C36400, {"Ceph", false, true}},    {0xFF534D42, {"CIFS", false, true}},

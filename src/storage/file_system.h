@@ -18,6 +18,7 @@ struct FileSystem {
   // Reads pass a network, or a disk with a head: those that will come are announced to the kernel,
   // which then has several under way while the caller waits for the first.
   bool announces = true;
+  bool is_memory = false;
 };
 
 // By the number that statfs() gives.

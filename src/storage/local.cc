@@ -82,11 +82,14 @@ Status check_end(int fd, const ReadRequest& request) {
       .at(std::max(size, request.offset));
 }
 
-// All of `out` from the page cache, or false.
-bool read_at_once(int fd, uint64_t offset, MutableBytes out) {
+// All of `out` from the page cache, or false.  Files that are memory need no such question, and do
+// not understand it.
+bool read_at_once(const Descriptor& file, uint64_t offset, MutableBytes out) {
+  const int fd = file.fd();
   while (!out.empty()) {
     const iovec into{out.data(), out.size()};
-    const ssize_t n = ::preadv2(fd, &into, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    const int flags = file.is_memory() ? 0 : RWF_NOWAIT;
+    const ssize_t n = ::preadv2(fd, &into, 1, static_cast<off_t>(offset), flags);
     if (n <= 0) return false;
     out = out.subspan(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
@@ -120,7 +123,7 @@ bool read_whole_at_once(ReadRequest& request) {
   std::string version = file_version(info);
   if (!request.version.empty() && request.version != version) return false;
   request.into.resize(static_cast<size_t>(info.st_size));
-  if (!read_at_once(file->fd(), 0, request.into.span())) return false;
+  if (!read_at_once(*file, 0, request.into.span())) return false;
   request.version = std::move(version);
   return true;
 }
@@ -183,7 +186,7 @@ class LocalStore final : public Store {
     if (!file.ok() || is_long(request)) return false;  // read() says why, or looks first
     if (!check_version(file.value()->fd(), request.version).ok()) return false;
     request.into.resize(request.length);
-    return read_at_once(file.value()->fd(), request.offset, request.into.span());
+    return read_at_once(*file.value(), request.offset, request.into.span());
   }
 
   // What is known to be a disk or memory of this machine is near; all else may be far.

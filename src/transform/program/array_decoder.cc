@@ -32,6 +32,8 @@ struct Wishes {
   uint64_t repeat = 0;
   std::vector<int> flips;
   double flip_chance = 0;
+  uint64_t most_elements = 0;
+  bool keep_end = false;
 };
 
 Status read_shape(Params& options, Wishes& out) {
@@ -82,7 +84,24 @@ Status read_flip(Params params, Wishes& out) {
   return {};
 }
 
+Status read_truncate(Params params, Wishes& out) {
+  if (out.most_elements > 0) return invalid("must come once");
+  const std::vector<double> given = params.need_numbers("length");
+  const std::string side = params.take_text("side", "right");
+  HEADRACE_TRY(params.done());
+  if (given.size() != 1 || !(given[0] >= 1 && given[0] <= 0x1.0p40) ||
+      given[0] != std::floor(given[0]))
+    return invalid("length is a whole number from 1 on");
+  if (side != "right" && side != "left")
+    return invalid("side is \"right\" or \"left\", where elements are cut off, not \"" + side +
+                   "\"");
+  out.most_elements = static_cast<uint64_t>(given[0]);
+  out.keep_end = side == "left";
+  return {};
+}
+
 Status read_step(const Step& step, Wishes& out) {
+  if (step.name == "truncate") return read_truncate(step.params, out);
   if (step.name == "random_flip") return read_flip(step.params, out);
   if (step.name == "cast") {
     Params params = step.params;
@@ -91,7 +110,8 @@ Status read_step(const Step& step, Wishes& out) {
     HEADRACE_ASSIGN(out.cast, type_named(name));
     return {};
   }
-  if (step.name != "normalize") return invalid("arrays take normalize, random_flip and cast");
+  if (step.name != "normalize")
+    return invalid("arrays take truncate, normalize, random_flip and cast");
   if (out.cast || !out.mean.empty()) return invalid("must come once, and before cast");
   return read_normalize(step.params, out);
 }
@@ -134,6 +154,7 @@ Result<std::unique_ptr<Decoder>> make_number(const FieldSpec& spec, const Wishes
     return invalid("the values are single numbers, of shape ()");
   if (!wishes.mean.empty() || !wishes.flips.empty())
     return invalid("single numbers are neither normalized nor flipped");
+  if (wishes.most_elements > 0) return invalid("single numbers are not cut to a length");
   if (spec.what == "tokens") return invalid("the values are single numbers; hr.scalar takes them");
   const NumberForm form = spec.stored == Stored::kInlineInt     ? NumberForm::kInt64
                           : spec.stored == Stored::kInlineFloat ? NumberForm::kFloat64
@@ -188,6 +209,8 @@ Result<std::unique_ptr<Decoder>> make_numbers_decoder(const FieldSpec& spec) {
   plan.repeat = wishes.repeat;
   plan.flips = std::move(wishes.flips);
   plan.flip_chance = wishes.flip_chance;
+  plan.most_elements = wishes.most_elements;
+  plan.keep_end = wishes.keep_end;
   if (spec.what == "tokens") {
     HEADRACE_TRY(check_tokens(plan));
     if (plan.stored.is_npy && !plan.shape) plan.one_shape = false;
