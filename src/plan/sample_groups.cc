@@ -29,8 +29,9 @@ Status check(std::span<const uint32_t> lengths, uint64_t most, uint64_t window,
 // The samples of a window, longest (or shortest) first; of one length, as they come.
 void sort_by_length(std::span<const uint32_t> lengths, bool longest_first,
                     std::vector<uint32_t>& samples) {
-  std::stable_sort(samples.begin(), samples.end(), [&](uint32_t a, uint32_t b) {
-    return longest_first ? lengths[a] > lengths[b] : lengths[a] < lengths[b];
+  std::sort(samples.begin(), samples.end(), [&](uint32_t a, uint32_t b) {
+    if (lengths[a] == lengths[b]) return a < b;
+    return (lengths[a] > lengths[b]) == longest_first;
   });
 }
 
