@@ -127,7 +127,7 @@ def test_the_command_lists_verifies_and_clears(data: support.Data, tmp_path: pat
     assert any(row["name"].endswith(".tar") and row["cached_bytes"] > 0 for row in listed)
     done = run("verify", str(tmp_path / "c"))
     assert done.returncode == 0 and "all as written" in done.stdout
-    segment = next(iter((tmp_path / "c").glob("data/*/*")))
+    segment = max((tmp_path / "c").glob("data/*/*"), key=lambda path: path.stat().st_blocks)
     with open(segment, "r+b") as file:
         file.seek(8192 + 100)
         file.write(b"xyz")

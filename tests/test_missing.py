@@ -407,7 +407,7 @@ def test_text_in_one_source_and_bytes_in_another_are_refused(two: tuple[pathlib.
 def test_a_blend_of_urls_and_weights(two: tuple[pathlib.Path, pathlib.Path]) -> None:
     a, b = map(str, two)
     fields = {"k": hr.key()}
-    long = hr.blend({a: (a, 3), b: (b, 1)}, epoch_samples=64)
+    long = hr.blend({"0": (a, 3), "1": (b, 1)}, epoch_samples=64)  # a URL goes by its number
     with hr.Loader(hr.blend({a: 3, b: 1}, epoch_samples=64), 16, fields, seed=1, output="numpy") as loader:
         short = [(x.sources.tolist(), x["k"]) for x in loader.epoch(0)]
         assert sum(s.count(0) for s, _ in short) == 48

@@ -348,7 +348,9 @@ void Loader::choose_engine_options(const LoaderOptions& options) {
     if (is_fixed) sample_bytes += c.spec.value.bytes();
   }
   const uint64_t batch_bytes = sample_bytes * (cut.batch / cut.world);
-  if (is_fixed && batch_bytes > 0)
+  // Not where processes make values: what is far ahead must not take them from the batch at the
+  // head.
+  if (is_fixed && batch_bytes > 0 && options.processes == 0)
     e.batches_ahead =
         std::max<size_t>(e.batches_ahead, std::min(kAheadBytes / batch_bytes, kMostSmallBatches));
   e.seed = options.plan.seed;
