@@ -132,7 +132,7 @@ class RowsTest : public ::testing::Test {
 
 TEST_F(RowsTest, come_in_plan_order_from_memory_that_is_lent_without_a_question_to_the_index) {
   for (const int threads : {1, 2, 5}) {
-    for (const uint64_t batch : {1, 8, 64, 500}) {
+    for (const uint64_t batch : {1u, 8u, 64u, 500u}) {
       Table table{.batch = batch, .options = {.compute_threads = threads}};
       const auto engine = table.engine(held(RowSource::fill(table.samples), table.samples));
       ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(table.samples, batch)).ok());

@@ -47,7 +47,7 @@ TEST(DocumentPools, every_token_comes_once_whatever_the_pieces_it_is_read_in) {
     const auto begins = begins_of(lengths, tokens);
     const DocumentPools pools(begins, tokens);
     const auto whole = all_tokens(pools, tokens, Key(seed), tokens + 1);
-    for (const uint64_t piece : {1, 7, 33})
+    for (const uint64_t piece : {1u, 7u, 33u})
       EXPECT_EQ(all_tokens(pools, tokens, Key(seed), piece), whole);
     std::vector<uint64_t> sorted = whole;
     std::sort(sorted.begin(), sorted.end());
