@@ -4,8 +4,9 @@
     .venv/bin/python bench/python_sources.py [--items 20000] [--us 10] [--batch 64] [--rounds 7]        (./dev bench --sources)
 
 Equal work: the same data set, shuffled, batches of tensors, all of an epoch. The contenders take turns; medians of the rounds, with the
-machine's load before each. DataLoader with 0, 1 and 2 workers, which live on from epoch to epoch. Beside it, arrays
-in memory: TensorDataset under DataLoader, and hr.from_torch of it, which is read without Python.
+machine's load before each. DataLoader with 0, 1 and 2 workers, which live on from epoch to epoch; a bare loop over the shuffled items
+with np.stack, which is what one thread can give. Beside it, arrays in memory: TensorDataset under DataLoader, and hr.from_torch of it,
+which is read without Python.
 """
 
 from __future__ import annotations
@@ -65,19 +66,37 @@ def items_that_take(us: float, items: int) -> Items:
     return Items(items, passes)
 
 
-def bare(data: Items, processes: int, seconds: float = 1.0) -> float:
+def bare(data: Items, batch: int, processes: int, seconds: float = 1.0) -> float:
     """Items a second of bare loops in so many processes at a time: what the machine gives, whoever loads."""
     with multiprocessing.get_context("fork").Pool(processes) as pool:
-        return sum(pool.starmap(bare_loop, [(data, seconds)] * processes, chunksize=1))
+        return sum(pool.starmap(bare_loop, [(data, batch, seconds)] * processes, chunksize=1))
 
 
-def bare_loop(data: Items, seconds: float) -> float:
+def bare_loop(data: Items, batch: int, seconds: float) -> float:
     count, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
-        for i in range(count % 1000, count % 1000 + 100):
-            data[i]
-        count += 100
+        for _ in Bare(data, batch):
+            count += batch
+            if time.perf_counter() - start >= seconds:
+                break
     return count / (time.perf_counter() - start)
+
+
+class Bare:
+    """No loader: the items of a shuffled batch, made in the thread that consumes and stacked into memory that is used again."""
+
+    def __init__(self, data: Items, batch: int) -> None:
+        self.data, self.batch, self.epochs = data, batch, 0
+        self.out = np.empty((batch, 32, 32, 3), np.float32)
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        order = np.random.default_rng(self.epochs).permutation(len(self.data)).tolist()
+        self.epochs += 1
+        data = self.data
+        for at in range(0, len(order), self.batch):
+            items = [data[i] for i in order[at : at + self.batch]]
+            np.stack([x.numpy() for x, _ in items], out=self.out[: len(items)])
+            yield torch.from_numpy(self.out[: len(items)]), torch.tensor([y for _, y in items])
 
 
 def epoch(batches: Iterator[Any], values: Callable[[Any], tuple[torch.Tensor, torch.Tensor]]) -> tuple[float, int, float]:
@@ -101,6 +120,8 @@ def contenders(data: Dataset[Any], batch: int, workers: tuple[int, ...]) -> dict
         out[f"headrace, {n} processes"] = (hr.Loader(source, batch, tail="keep"), lambda b: (b["0"], b["1"]))
         chosen = hr.from_torch(data, processes="auto")
         out['headrace, processes="auto"'] = (hr.Loader(chosen, batch, tail="keep"), lambda b: (b["0"], b["1"]))
+    if isinstance(data, Items):
+        out["bare loop and np.stack"] = (Bare(data, batch), lambda b: b)
     for n in workers:
         loader = DataLoader(data, batch, shuffle=True, num_workers=n, persistent_workers=n > 0)
         out[f"DataLoader, {n} workers"] = (loader, lambda b: b)
@@ -138,8 +159,8 @@ def main() -> None:
     torch.set_num_threads(1)
     data = items_that_take(given.us, given.items)
     print(f"items of {alone(data, 5000):.1f} us alone, {given.items:,} an epoch, batches of {given.batch}")
-    one, two = bare(data, 1), bare(data, 2)
-    print(f"bare loops: {one:,.0f} items/s in one process, {two:,.0f} in two at a time ({two / one:.2f}x)")
+    one, two = bare(data, given.batch, 1), bare(data, given.batch, 2)
+    print(f"bare loops and np.stack: {one:,.0f} items/s in one process, {two:,.0f} in two at a time ({two / one:.2f}x)")
     compare(data, given.batch, given.rounds, (0, 1, 2))
     tensors = TensorDataset(torch.rand(given.items, 32, 32), torch.arange(given.items) % 10)
     print(f"TensorDataset of {given.items:,} rows of 4 KiB")

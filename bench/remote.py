@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples of 100 KB from an S3 server on loopback, without and with latency: headrace beside curl and the peers.
 
-    ./dev bench --remote [CASE] [--samples 2000] [--rounds 3] [--latency 0,50] [--peers]
+    ./dev bench --remote [CASE] [--samples 2000] [--rounds 3] [--latency 0,50] [--peers] [--only TEXT,...]
 
     shards    (unless named) tars: beside `curl --parallel` of the same shards with 16 connections (whole, which this server sends with
               a fifth of the work, and in ranges as loaders ask for them), WebDataset, and with --peers
-              LitData, Streaming, s3torchconnector, s3fs and TensorStore, in environments of their own (bench/peers)
+              LitData, Streaming, s3torchconnector, s3fs, boto3 and TensorStore, in environments of their own (bench/peers)
+    pictures  the same contenders, JPEGs of 500x375 to tensors of 224x224 (random crop, flip, u8); TensorStore has none
     objects   every sample an object: beside curl with 64 connections
     cap       50 ms, and all connections together get 100 MB/s (a wire of our own, before the latency)
     busy      single objects (10,000 unless --samples says otherwise): every 100th request is answered 503, beside the same wire without
     stage     hr.stage to a disk: beside curl to files of the same disk, and to nowhere
 
-The server is versitygw, toxiproxy stands in front of it where there is latency; both as ./dev setup installs them. Every contender
+The server is versitygw, toxiproxy stands in front of it where there is latency; both as ./dev setup installs them. With --peers the
+data are sent to it (of files that were laid into its folder it knows no ETag, and some peers refuse those). Every contender
 runs in a process of its own, cold (its own cache folders), an epoch with construction; medians of the rounds, which take turns.
 A case takes less than two minutes on two cores, --peers more.
 """
@@ -33,7 +35,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import remote_peers  # noqa: E402
 import servers  # noqa: E402
-from remote_runs import HEADRACE, STAGE, WEBDATASET, Run, before, curl, in_turns, measured, table, write  # noqa: E402
+from remote_runs import HEADRACE, STAGE, WEBDATASET, Run, before, curl, in_turns, measured, table, upload, write  # noqa: E402
 
 KEYS = (servers.KEY, servers.SECRET)
 CURL = "curl --parallel, {} connections"
@@ -48,24 +50,37 @@ class Data:
 
         self.s3, self.folder, self.samples, self.rounds = s3, folder, options.samples, options.rounds
         self.latencies = [int(x) for x in options.latency.split(",")]
-        self.names = write(s3.folder / "d", options.samples)
+        self.only = [text for text in options.only.split(",") if text]
+        self.pictures = options.case == "pictures"
+        suffix = "jpg" if self.pictures else "bin"
+        files = folder / "files" if options.peers else s3.folder
+        self.names = write(files / "d", options.samples, self.pictures)
+        self.objects = [f"objects/{i:06d}.{suffix}" for i in range(options.samples)]
+        self.pythons = remote_peers.prepare(files, self.names, self.objects, self.only) if options.peers else {}
+        if options.peers:
+            upload(s3, files)
         self.pattern = "s3://bucket/d/{" + ",".join(self.names) + "}"
         self.index = str(folder / "index")
         hr.build_index(self.pattern, self.index, storage=s3.storage())
-        self.shard_bytes = min((s3.folder / "d" / name).stat().st_size for name in self.names)
-        self.objects = [f"objects/{i:06d}.bin" for i in range(options.samples)]
+        self.shard_bytes = min((files / "d" / name).stat().st_size for name in self.names)
 
     def ours(self, endpoint: str, pattern: str = "", index: str = "", order: str = "shuffled") -> Run:
-        return functools.partial(measured, HEADRACE, endpoint, pattern or self.pattern, *KEYS, index, order)
+        kind = "pictures" if self.pictures else "bytes"
+        return functools.partial(measured, HEADRACE, endpoint, pattern or self.pattern, *KEYS, index, order, kind)
+
+    def chosen(self, runs: dict[str, Run], limit: str) -> dict[str, Run]:
+        wanted = [name for name in runs if name == limit or not self.only or any(text in name for text in self.only)]
+        return {name: runs[name] for name in wanted}
 
 
 def webdataset(data: Data, endpoint: str) -> Run:
     signed = f"--aws-sigv4 aws:amz:us-east-1:s3 --user {servers.KEY}:{servers.SECRET} -H x-amz-content-sha256:UNSIGNED-PAYLOAD "
-    return functools.partial(measured, WEBDATASET, *[f"{signed}{endpoint}/bucket/d/{n}" for n in data.names])
+    kind = "jpg" if data.pictures else "bin"
+    code = remote_peers.PICTURE + WEBDATASET
+    return functools.partial(measured, code, kind, *[f"{signed}{endpoint}/bucket/d/{n}" for n in data.names])
 
 
-def shards(data: Data, peers: bool, latencies: list[int], cap_mb: int = 0) -> None:
-    pythons = remote_peers.prepare(data.s3.folder, data.names, data.samples) if peers else {}
+def shards(data: Data, latencies: list[int], cap_mb: int = 0) -> None:
     for latency in latencies:
         with before(data.s3, latency, cap_mb) as endpoint:
             limit = CURL.format(16)
@@ -80,13 +95,15 @@ def shards(data: Data, peers: bool, latencies: list[int], cap_mb: int = 0) -> No
             }
             if importlib.util.find_spec("webdataset"):
                 runs["WebDataset, pipe:curl"] = webdataset(data, endpoint)
-            for name, environment, code, workers in remote_peers.PEERS:
-                if environment in pythons:
-                    arguments = (endpoint, *KEYS, str(workers), str(data.samples))
-                    runs[name] = functools.partial(measured, code, *arguments, python=str(pythons[environment]))
-            results = in_turns(runs, data.rounds)
+            for name, environment, code, workers, takes_pictures in remote_peers.PEERS:
+                if environment in data.pythons and (takes_pictures or not data.pictures):
+                    kind = "jpg" if data.pictures else "bin"
+                    arguments = (endpoint, *KEYS, str(workers), str(data.samples), kind)
+                    runs[name] = functools.partial(measured, code, *arguments, python=str(data.pythons[environment]))
+            results = in_turns(data.chosen(runs, limit), data.rounds)
         wire = f", {cap_mb} MB/s in all" if cap_mb else ""
-        print(f"\n{data.samples:,} samples of 100 KB in {len(data.names)} shards, {latency} ms{wire}, medians of {data.rounds}\n")
+        what = "JPEGs of 500x375 to tensors" if data.pictures else "samples of 100 KB"
+        print(f"\n{data.samples:,} {what} in {len(data.names)} shards, {latency} ms{wire}, medians of {data.rounds}\n")
         table(results, limit, latency, cap_mb)
 
 
@@ -139,21 +156,22 @@ def stage(data: Data) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="?", default="shards", choices=("shards", "objects", "cap", "busy", "stage"))
+    parser.add_argument("case", nargs="?", default="shards", choices=("shards", "pictures", "objects", "cap", "busy", "stage"))
     parser.add_argument("--samples", type=int, default=0, help="2,000; of busy 10,000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--latency", default="0,50", help="milliseconds, one or several")
-    parser.add_argument("--peers", action="store_true", help="shards: others too, in environments of their own")
+    parser.add_argument("--peers", action="store_true", help="shards, pictures: others too, in environments of their own")
+    parser.add_argument("--only", default="", help="shards, pictures: only contenders whose names have one of these texts")
     options = parser.parse_args()
     options.samples = options.samples or (10_000 if options.case == "busy" else 2000)
     with tempfile.TemporaryDirectory(prefix="headrace-remote-") as name:
         folder = pathlib.Path(name)
-        with servers.versitygw(folder) as s3:
+        with servers.versitygw(folder, uploads=options.peers) as s3:
             data = Data(s3, folder, options)
             if options.case == "cap":
-                shards(data, False, [50], CAP_MB)
-            elif options.case == "shards":
-                shards(data, options.peers, data.latencies)
+                shards(data, [50], CAP_MB)
+            elif options.case in ("shards", "pictures"):
+                shards(data, data.latencies)
             else:
                 {"objects": objects, "busy": busy, "stage": stage}[options.case](data)
 

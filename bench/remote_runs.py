@@ -22,13 +22,17 @@ import servers
 BYTES = 100_000
 SHARDS = 16
 
+# Each program waits a moment before it begins: numpy's libraries start threads when they are imported, which keep a processor
+# busy for some 30 ms before they sleep.
 HEADRACE = """
 import sys, time, json
 import headrace as hr
-endpoint, pattern, key, secret, index, shuffle = sys.argv[1:7]
+endpoint, pattern, key, secret, index, shuffle, kind = sys.argv[1:8]
+time.sleep(0.2)
 start = time.perf_counter()
 storage = hr.storage(endpoint=endpoint, region="us-east-1", access_key=key, secret_key=secret)
-loader = hr.Loader(pattern, 64, {"x": hr.bytes("bin")}, shuffle=shuffle == "shuffled", seed=1, tail="keep", output="numpy", storage=storage, index=index or None)
+field = hr.bytes("bin") if kind == "bytes" else hr.image("jpg").random_resized_crop(224).random_flip()
+loader = hr.Loader(pattern, 64, {"x": field}, shuffle=shuffle == "shuffled", seed=1, tail="keep", output="numpy", storage=storage, index=index or None)
 first, count = None, 0
 for batch in loader.epoch(0):
     first = first or time.perf_counter() - start
@@ -40,6 +44,7 @@ STAGE = """
 import sys, time, json
 import headrace as hr
 endpoint, pattern, key, secret, to, samples = sys.argv[1:7]
+time.sleep(0.2)
 start = time.perf_counter()
 hr.stage(pattern, to, storage=hr.storage(endpoint=endpoint, region="us-east-1", access_key=key, secret_key=secret))
 took = time.perf_counter() - start
@@ -51,12 +56,14 @@ WEBDATASET = """
 import sys, time, json, warnings
 warnings.simplefilter("ignore")
 import webdataset as wds
+kind = sys.argv[1]
+time.sleep(0.2)
 start = time.perf_counter()
-urls = ["pipe:curl -s " + u for u in sys.argv[1:]]
+urls = ["pipe:curl -s " + u for u in sys.argv[2:]]
 first, count = None, 0
 for sample in wds.WebDataset(urls, shardshuffle=False, empty_check=False).shuffle(1000):
     first = first or time.perf_counter() - start
-    count += len(sample["bin"]) == 100000
+    count += len(picture(sample[kind]) if kind == "jpg" else sample[kind]) > 0
 print(json.dumps([count / (time.perf_counter() - start), first]))
 """
 
@@ -64,21 +71,35 @@ Run = Callable[[], list[float]]
 Results = dict[str, list[list[float]]]
 
 
-def write(folder: pathlib.Path, samples: int) -> list[str]:
+DISTINCT = 200
+
+
+def values(samples: int, pictures: bool) -> Callable[[int], bytes]:
+    """Random bytes, or JPEGs, of which only so many are different: making one takes longer than all of their ways from a server."""
+    generator = random.Random(1)
+    if not pictures:
+        return lambda i: generator.randbytes(BYTES)
+    from headrace.photos import make_photo
+
+    made = [make_photo(i) for i in range(min(samples, DISTINCT))]
+    return lambda i: made[i % len(made)]
+
+
+def write(folder: pathlib.Path, samples: int, pictures: bool = False) -> list[str]:
     """Shards, and the same samples as single objects."""
     folder.mkdir(parents=True)
     (folder / "objects").mkdir()
-    generator = random.Random(1)
+    value_of, suffix = values(samples, pictures), "jpg" if pictures else "bin"
     names = []
     for shard in range(SHARDS):
         name = f"{shard:04d}.tar"
         with tarfile.open(folder / name, "w", format=tarfile.USTAR_FORMAT) as tar:
             for i in range(shard, samples, SHARDS):
-                value = generator.randbytes(BYTES)
-                member = tarfile.TarInfo(f"{i:06d}.bin")
+                value = value_of(i)
+                member = tarfile.TarInfo(f"{i:06d}.{suffix}")
                 member.size = len(value)
                 tar.addfile(member, io.BytesIO(value))
-                (folder / f"objects/{i:06d}.bin").write_bytes(value)
+                (folder / f"objects/{i:06d}.{suffix}").write_bytes(value)
         names.append(name)
     os.sync()  # or the fsync of whoever writes an index waits for all of this
     return names
@@ -109,19 +130,39 @@ def curl(
     if ranges:
         size, step = ranges
         cuts = [f'range = "{at}-{min(at + step, size) - 1}"\n' for at in range(0, size, step)]
-    # Signed by curl itself: no query, so its signatures are good here.
-    signed = f'fail\nuser = "{servers.KEY}:{servers.SECRET}"\naws-sigv4 = "aws:amz:us-east-1:s3"\nheader = "x-amz-content-sha256: UNSIGNED-PAYLOAD"\n'
     wanted = []
     for name in names:
         output = "/dev/null" if to is None else f'"{to / name}"'
-        wanted += [f'{signed}url = "{endpoint}/bucket/d/{name}"\noutput = {output}\n{cut}' for cut in cuts]
+        wanted += [f'{SIGNED}url = "{endpoint}/bucket/d/{name}"\noutput = {output}\n{cut}' for cut in cuts]
+    return [samples / run_curl(wanted, connections), 0.0]
+
+
+# By curl itself: no query, so its signatures are good here.
+SIGNED = f'fail\nuser = "{servers.KEY}:{servers.SECRET}"\naws-sigv4 = "aws:amz:us-east-1:s3"\nheader = "x-amz-content-sha256: UNSIGNED-PAYLOAD"\n'
+
+
+def run_curl(wanted: list[str], connections: int) -> float:
+    """Seconds that curl takes for all of these."""
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder) / "urls"
         config.write_text("next\n".join(wanted))
         start = time.perf_counter()
         command = ["curl", "-sS", "--parallel", "--parallel-max", str(connections), "-K", str(config)]
         subprocess.run(command, check=True, capture_output=True)
-        return [samples / (time.perf_counter() - start), 0.0]
+        return time.perf_counter() - start
+
+
+def upload(s3: servers.S3, folder: pathlib.Path) -> None:
+    """All files of the folder, as objects of their relative names."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    run_curl(
+        [
+            f'{SIGNED}url = "{s3.endpoint}/bucket/{p.relative_to(folder)}"\nupload-file = "{p}"\noutput = /dev/null\n'
+            for p in files
+        ],
+        16,
+    )
+    os.sync()
 
 
 @contextlib.contextmanager

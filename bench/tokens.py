@@ -9,7 +9,9 @@ gather      what memory allows: `np.take` of whole rows of 2,048 by a shuffled o
             file) into memory that is used again, for int64 widened from there into memory that is used again. headrace gives
             one token a row more, makes its order, and hands a new tensor over each time. "huge pages": out of a private copy,
             which NumPy asks huge pages for; files in /dev/shm have pages of 4 KiB unless the system says otherwise.
-headrace    rows of 2,049, one compute thread; "in memory" and from the file (in the page cache).
+pread       a bare loop of os.preadv of rows of 2,049 by a shuffled order, into memory that is used again: what reading the file allows.
+headrace    rows of 2,049, one compute thread; "in memory" and from the file (in the page cache). "positions and mask": a Megatron pair of
+            the same tokens, documents of 1,000, with hr.array("positions") and hr.array("loss_mask").
 DataLoader  a map-style data set over a memory map, shuffled, without workers; its default collate stacks.
 get_batch   nanoGPT's: inputs and targets, two arrays, drawn at random, as its train.py does.
 LitData     TokensLoader over its own chunks of int32, shuffled, without workers, widened to int64; in an environment of its own.
@@ -24,6 +26,7 @@ import json
 import os
 import pathlib
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -57,6 +60,21 @@ def gather(path: str, dtype: Any, private: bool = False) -> Iterator[Any]:
                 yield wide
 
 
+def pread(path: str) -> Iterator[Any]:
+    out = np.empty((ROWS, SEQ + 1), np.uint16)
+    places = [memoryview(row).cast("B") for row in out]
+    fd, count = os.open(path, os.O_RDONLY), (os.path.getsize(path) // 2 - 1) // SEQ
+    try:
+        while True:
+            order = np.random.default_rng(0).permutation(count).tolist()
+            for at in range(0, count - ROWS + 1, ROWS):
+                for place, i in zip(places, order[at : at + ROWS]):
+                    os.preadv(fd, [place], i * SEQ * 2)
+                yield out
+    finally:
+        os.close(fd)
+
+
 def get_batch(path: str) -> Iterator[Any]:
     data = np.memmap(path, dtype=np.uint16, mode="r")
     while True:
@@ -83,9 +101,25 @@ def dataloader(path: str, dtype: Any) -> Iterator[Any]:
         yield from torch.utils.data.DataLoader(_Rows(path, dtype), ROWS, shuffle=True, drop_last=True)
 
 
-def headrace(path: str, dtype: str, in_memory: bool) -> Iterator[Any]:
-    data = hr.open(path, {"t": hr.tokens(seq_len=SEQ, stored="u16", dtype=dtype)}, in_memory=in_memory)
-    stream = np.memmap(path, dtype=np.uint16, mode="r")
+def with_documents(path: str, folder: str, length: int = 1000) -> str:
+    """The same tokens as a pair of Megatron's, in documents of one length."""
+    count = os.path.getsize(path) // 2 // length
+    os.truncate(path, count * length * 2)
+    os.link(path, os.path.join(folder, "documents.bin"))
+    index = os.path.join(folder, "documents.idx")
+    with open(index, "wb") as f:
+        f.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, count, count + 1))
+        f.write(np.full(count, length, "<i4").tobytes() + (np.arange(count, dtype="<i8") * length * 2).tobytes())
+        f.write(np.arange(count + 1, dtype="<i8").tobytes())
+    return index
+
+
+def headrace(path: str, dtype: str, in_memory: bool, documents: bool = False) -> Iterator[Any]:
+    fields: dict[str, Any] = {"t": hr.tokens(seq_len=SEQ, stored="u16", dtype=dtype)}
+    if documents:
+        fields = {"t": hr.tokens(seq_len=SEQ, dtype=dtype), "p": hr.array("positions"), "m": hr.array("loss_mask")}
+    data = hr.open(path, fields, in_memory=in_memory)
+    stream = np.memmap(path.replace(".idx", ".bin"), dtype=np.uint16, mode="r")
     with hr.Loader(data, ROWS, threads=1) as loader:
         first = next(iter(loader))
         for row, i in zip(first["t"].numpy(), first.indices):
@@ -129,6 +163,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=shared) as folder, tempfile.TemporaryDirectory(dir=shared) as chunks:
         path = os.path.join(folder, "train.bin")
         np.random.default_rng(0).integers(0, 50_000, given.tokens, np.uint16).tofile(path)
+        os.mkdir(os.path.join(folder, "pair"))
+        pair = with_documents(path, os.path.join(folder, "pair"))
         contenders: dict[str, Callable[[], float]] = {
             "gather, u16": lambda: rate(gather(path, np.uint16), given.seconds),
             "gather, int64": lambda: rate(gather(path, np.int64), given.seconds),
@@ -138,12 +174,14 @@ def main() -> None:
             "headrace in memory, int64": lambda: rate(headrace(path, "i64", True), given.seconds),
             "headrace from the file, u16": lambda: rate(headrace(path, "u16", False), given.seconds),
             "headrace from the file, int64": lambda: rate(headrace(path, "i64", False), given.seconds),
+            "headrace in memory, int64, positions and mask": lambda: rate(headrace(pair, "i64", True, True), given.seconds),
+            "pread, u16": lambda: rate(pread(path), given.seconds),
             "DataLoader, u16": lambda: rate(dataloader(path, np.uint16), given.seconds),
             "DataLoader, int64": lambda: rate(dataloader(path, np.int64), given.seconds),
             "nanoGPT's get_batch, int64": lambda: rate(get_batch(path), given.seconds),
             "LitData, int64": lambda: litdata(path, chunks, given.seconds),
         }
-        contenders = {n: f for n, f in contenders.items() if given.only in n or n.startswith("gather")}
+        contenders = {n: f for n, f in contenders.items() if given.only in n or n.startswith(("gather", "pread"))}
         rates: dict[str, list[float]] = {name: [] for name in contenders}
         for _ in range(given.rounds):
             for name, measure in contenders.items():

@@ -149,6 +149,10 @@ def main(to: Path):
         "hdf5_heap_fuzz": heap_seeds(),
         "chunk_fuzz": chunk_seeds(),
         "expression_fuzz": {f"{i}": b"\0" + text.encode() for i, text in enumerate(EXPRESSIONS)},
+        "json_array_fuzz": {
+            f"{i}": text
+            for i, text in enumerate((b"[1, -2]", b"[[1.5, 2], [true, NaN]]", b"[]", b"[[], []]", b"[[[1e3]], [[-Infinity]]]"))
+        },
     }
     for target, files in seeds.items():
         (to / target).mkdir(parents=True, exist_ok=True)

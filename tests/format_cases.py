@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import pathlib
 import pickle
 import shutil
@@ -139,6 +140,26 @@ def as_gzip(samples: list[Sample], root: pathlib.Path) -> pathlib.Path:
     return root / "gz"
 
 
+def as_compressed_tar(kind: str) -> Callable[[list[Sample], pathlib.Path], pathlib.Path]:
+    """Shards by Python's tarfile, compressed as a whole by the usual library."""
+
+    def compressed(data: bytes) -> bytes:
+        import pyarrow as pa
+
+        if kind == "zst":
+            return bytes(pa.Codec("zstd").compress(data).to_pybytes())
+        return gzip.compress(data, mtime=0) if kind == "gz" else lzma.compress(data)
+
+    def make(samples: list[Sample], root: pathlib.Path) -> pathlib.Path:
+        (root / "data").mkdir(parents=True)
+        for shard, some in enumerate((samples[: COUNT // 2], samples[COUNT // 2 :])):
+            plain_tar = as_tar(some, root / f"plain{shard}")
+            (root / f"data/{shard}.tar.{kind}").write_bytes(compressed(plain_tar.read_bytes()))
+        return root / "data"
+
+    return make
+
+
 def as_compressed_arrow(samples: list[Sample], root: pathlib.Path) -> pathlib.Path:
     import pyarrow as pa
 
@@ -192,6 +213,9 @@ BETON = {"image": "image", "label": "label", "array": "box"}
 LITDATA = {"image": "photo", "label": "id", "text": "text", "array": "table"}
 CASES = {
     "tar": Case(packed("tar"), ALL),
+    "tar gzip": Case(as_compressed_tar("gz"), ALL),
+    "tar zstd": Case(as_compressed_tar("zst"), ALL),
+    "tar xz": Case(as_compressed_tar("xz"), ALL),
     "tfrecord": Case(packed("tfrecord"), ALL),
     "tfrecord gzip": Case(as_gzip, ALL),
     "recordio": Case(packed("recordio", ("txt", "npy")), {"image": "jpg", "label": "label"}),

@@ -19,7 +19,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/pixels"
-PARTS = ("transform", "codec", "base")
+PARTS = ("transform", "codec", "trace", "base")  # in the order that a linker wants
 DTYPES = {"u8": (0, np.uint8), "f16": (8, np.float16), "bf16": (9, np.uint16), "f32": (10, np.float32)}
 LIBRARIES = ("-ljpeg", "-lspng", "-lz", "-lwebpdemux", "-lwebp", "-lhwy", "-lfmt")
 CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4, "P": 9}  # PixelMode; the lower three bits are the channels

@@ -187,3 +187,17 @@ def test_an_xarray_dataset_with_chars(tmp_path):
         hr.open(ds)
     with xr.open_dataset(tmp_path / "a.nc", cache=False) as ds:
         assert [s["x"] for s in hr.open(ds, {"x": hr.array("v")})] == [1, 2, 3]
+
+
+def test_links_of_hdf5_are_read_or_said(tmp_path: pathlib.Path) -> None:
+    x = np.arange(12.0).reshape(4, 3)
+    with h5py.File(tmp_path / "other.h5", "w") as f:
+        f["far"] = x
+    with h5py.File(tmp_path / "d.h5", "w") as f:
+        f["x"] = x
+        f["again"] = h5py.SoftLink("/x")
+        f["nothing"] = h5py.SoftLink("/not/there")
+        f["far"] = h5py.ExternalLink("other.h5", "/far")
+    ds = hr.open(tmp_path / "d.h5")
+    assert sorted(n for n, _ in ds.schema) == ["again", "x"] and np.array_equal(ds[2]["again"], x[2])
+    assert any("'far' (it is a link to 'other.h5#far'; open that file)" in n for n in ds.notices)

@@ -8,7 +8,7 @@ python tests/test_bad_input.py --write       after a message or a case has chang
 from __future__ import annotations
 
 import base64
-import gzip
+import bz2
 import io
 import os
 import pathlib
@@ -240,7 +240,7 @@ CASES: dict[str, list[Case]] = {
         Case("class folders without a file", DATA, lambda p: (p["empty/a"].mkdir(parents=True), hr.open(p["empty"])), "put pictures there"),
         Case("files without an extension", DATA, lambda p: hr.open(p.write("odd/picture", JPEG).parent), "give them one, or list them in a text file"),
         Case("a file of no known format", USAGE, lambda p: hr.open(p.write("x.bin", b"\0\1\2\3" * 300)), "`headrace formats` lists what is read"),
-        Case("a tar in gzip", UNSUPPORTED, lambda p: hr.open(p.write("x.tar.gz", gzip.compress(p["train-0.tar"].read_bytes()))), "unpack it; JPEGs do not shrink anyway"),
+        Case("a tar in bzip2", UNSUPPORTED, lambda p: hr.open(p.write("x.tar.bz2", bz2.compress(p["train-0.tar"].read_bytes()))), "unpack it; gzip, zstd and xz are read"),
         Case("shards of two formats", USAGE, lambda p: hr.open([p["train-0.tar"], p["photos"]]), "open them apart, and blend them"),
         Case("more than 1,000 shards without an index", USAGE, many_shards, "run the command that is named, once"),
         Case('`in_memory="pixels"`', USAGE, lambda p: hr.open(p["photos"], in_memory="pixels"), "say True to hold files, 'decoded' to hold pixels"),
@@ -442,13 +442,15 @@ def row_of(case: Case, message: str) -> str:
 
 HEAD = """# Errors
 
-What headrace says to bad input, and what to do. Every row is a test: this page is written by
-`python tests/test_bad_input.py --write`, and checked by the same file.
+The errors that headrace raises, and what to do about them. Each row is a test: `python tests/test_bad_input.py --write`
+writes this page, and the tests compare it.
 
-All exceptions are `hr.Error`. `hr.UsageError` is also a `ValueError`: fix the call. `hr.DataError` is bad data; it has
-`.file`, `.offset`, `.sample` and `.key`, as far as they are known. `hr.StorageError` is also an `OSError`: fix the path or
-the permissions, or try again. `hr.Unsupported` is also a `NotImplementedError`. Only data errors can be replaced
-(`bad_samples="replace"`); the others always reach you.
+- `hr.UsageError`, also a `ValueError`: the call is wrong. Correct it.
+- `hr.DataError`: the data are wrong. It has `.file`, `.offset`, `.sample` and `.key` where they are known. Replace the file, or use `bad_samples="replace"`.
+- `hr.StorageError`, also an `OSError`: a path, a permission, the disk or the network. Correct it, or try again.
+- `hr.Unsupported`, also a `NotImplementedError`: headrace cannot read this. The message says what to do.
+
+All of them are `hr.Error`. `bad_samples="replace"` applies only to samples that cannot be read or decoded; every other error stops the run.
 """
 
 

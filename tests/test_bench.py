@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import chart
@@ -126,3 +129,13 @@ def test_sources_are_compared_at_equal_work(capsys):
     python_sources.compare(torch.utils.data.TensorDataset(torch.rand(200, 4, 4), torch.arange(200)), 20, 1, (0,))
     said = capsys.readouterr().out
     assert said.count("DataLoader, 0 workers") == 2 and said.count("load of the machine") == 2
+
+
+def test_the_stages_for_a_gpu_run_for_a_moment_without_one(tmp_path):
+    stages = ["build", "check", "copies", "table"]
+    run = [sys.executable, str(ROOT / "bench/gpu/run.py"), "--dry", "--again", *stages]
+    environment = os.environ | {"HEADRACE_BENCH_RESULTS": str(tmp_path / "gpu.jsonl")}
+    done = subprocess.run(run, capture_output=True, text=True, timeout=170, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "failed" not in done.stdout.lower(), done.stdout
+    assert "raw f32 rows through a Loader" in done.stdout

@@ -383,3 +383,16 @@ def test_class_counts_of_batches_follow_the_proportions(three: Any) -> None:
         rows = np.array([np.bincount(b.sources, minlength=3) for b in loader.epoch(0)])
     assert np.abs(rows.mean(axis=0) - [25, 15, 10]).max() < 0.05
     assert np.abs(rows - [25, 15, 10]).max() < 20
+
+
+@pytest.mark.parametrize("options", [{"epochs": {"a": 1, "b": 2}}, {"exhausted": "stop"}, {"epoch_samples": 100}])
+def test_a_blend_within_a_blend_has_no_length_of_its_own(numbers: hr.Dataset, options: Any) -> None:
+    inner = hr.blend({"a": (numbers[:100], 1), "b": (numbers[100:], 1)}, **options)
+    with pytest.raises(hr.UsageError, match="outermost"):
+        hr.blend({"inner": (inner, 1), "c": (numbers[:50], 1)})
+
+
+def test_a_blend_of_one_source_counts_it(numbers: hr.Dataset) -> None:
+    with hr.Loader(hr.blend({"only": (numbers[:100], 2)}), 10, NUMBER) as loader:
+        assert sum(len(b.indices) for b in loader.epoch(0)) == 100
+        assert loader.stats()["sources"] == {"only": {"samples": 100, "share": 1.0, "epochs": 1.0}}

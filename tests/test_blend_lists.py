@@ -167,7 +167,7 @@ def test_epochs_say_how_often_each_corpus_comes(corpora: Path) -> None:
         assert found[name]["samples"] == counts[n] == pytest.approx(wanted * SIZES[name], abs=32)
     with pytest.raises(hr.UsageError, match="epochs name every source"):
         hr.blend(parts, epochs={"web": 1})
-    with pytest.raises(hr.UsageError, match="epochs= says how long"):
+    with pytest.raises(hr.UsageError, match="all say how long an epoch is"):
         hr.blend(parts, epochs=epochs, epoch_samples=5)
 
 

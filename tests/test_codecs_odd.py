@@ -202,7 +202,7 @@ CASES: dict[str, list[Case]] = {
     "PNG": [
         *(Case(name, lambda name=name: kind_of_png(name, (24, 18), False), P)
           for name in ("gray 1", "gray 2", "gray 4", "colour 16", "gray with alpha 8", "gray with alpha 16", "colour with alpha 16", "palette 1", "palette 4")),
-        Case("gray 16", lambda: kind_of_png("gray 16", (24, 18), False), P, "clipped to 255, as Pillow does: scale such data before packing it"),
+        Case("gray 16", lambda: kind_of_png("gray 16", (24, 18), False), P, "levels above 255 become 255, as in Pillow; a notice says so"),
         Case("interlaced", lambda: kind_of_png("colour 8", (24, 18), True), P, "decoded whole, whatever the crop"),
         Case("interlaced, 1 bit", lambda: kind_of_png("gray 1", (24, 18), True), P),
         Case("palette with transparency", lambda: palette_png(16, 8), P),
@@ -452,24 +452,21 @@ def test_flipped_bits_are_refused_or_decoded_as_pillow_does(name: str, tmp_path:
 
 HEAD = """# Odd pictures
 
-Made by `python tests/test_codecs_odd.py --write`; the tests run every line. "Decoded as Pillow does" means: equal to
-`Image.open(...).convert(mode)` within one level, for `mode` "RGB", "L" and "RGBA".
+How headrace decodes unusual and damaged pictures. Each line is a test; `python tests/test_codecs_odd.py --write` writes this page.
+"Decoded as Pillow does" means: equal to `Image.open(...).convert(mode)` within one level, for `mode` "RGB", "L" and "RGBA".
 
-What holds for all of them:
+For all pictures:
 
-- A file that was cut is refused wherever the cut is (tried at every percent), unless nothing of the picture is missing:
-  later frames of an animation.
-- A flipped bit in a PNG is always noticed, by its checksums. JPEG and WebP have none: what their decoders cannot notice is
-  decoded as Pillow decodes it (most flips: 161 of 200 in a JPEG). A warning of libjpeg about damaged data is an error; `hr.image(f, strict=False)` takes such
-  pictures as far as they go and counts them in `loader.stats()["damaged"]`.
-- Damage below the part of the picture that is asked for may stay unnoticed, since it is not decoded (JPEG, WebP).
-- A picture that cannot be decoded, damaged (`hr.DataError`) or of a kind that nothing here reads (`hr.Unsupported`), is a bad sample: `bad_samples="replace"`
-  takes another one.
-- Warnings of libjpeg that cannot change a pixel are no errors: a version of JFIF, an unknown transform of Adobe's, parameters of a sequential scan, filler before the
-  end mark. What Pillow reads in spite of another warning, `strict=False` reads too, in the header as well.
-- Orientation (`orient=True`) is read from the EXIF block of JPEG, PNG (`eXIf`) and WebP, nowhere else; without sense, it is upright.
-- What headrace does not decode itself goes through Pillow, where that is installed: one picture at a time, under the GIL. It
-  says so once.
+- **Cut files** are refused, wherever the cut is (tested at every percent), unless nothing of the first frame is missing.
+- **Flipped bits.** PNG has checksums, so a flipped bit is always noticed. JPEG and WebP have none: damage that the decoder does not notice is decoded as Pillow decodes it (161 of
+  200 flips in a JPEG).
+- **Damaged JPEGs.** If libjpeg warns about damaged data, that is an error. `hr.image(f, strict=False)` decodes as much as there is and counts such pictures in
+  `loader.stats()["damaged"]`; it reads what Pillow reads with a warning. Warnings that cannot change a pixel are no errors.
+- **Crops.** headrace does not decode what lies below the crop (JPEG, WebP), so it may not notice damage there.
+- **Bad samples.** A picture that cannot be decoded (`hr.DataError`), or is of a kind that headrace does not read (`hr.Unsupported`), is a bad sample: `bad_samples="replace"` takes
+  another one.
+- **Orientation.** `orient=True` uses the EXIF block of JPEG, PNG (`eXIf`) and WebP. If the value makes no sense, the picture stays as it is.
+- **Other kinds** go through Pillow, if it is installed: one picture at a time, under the GIL. A notice says so once.
 """
 
 

@@ -97,6 +97,14 @@ def test_what_does_not_fit_is_refused_when_the_loader_is_made(data: Data) -> Non
         hr.open(data.tar, {"x": crop(8).cast("f32").map(half, shape=(3, 8, 8))})
     with pytest.raises(hr.UsageError, match="shape="):
         hr.open(data.tar, {"x": crop(8).map(half)})
+    with pytest.raises(hr.UsageError, match=r"dtype='f16', and numba's signature gives float32"):
+        hr.open(data.tar, {"x": crop(8).map(half, shape=(3, 8, 8), dtype="f16")})
+    assert hr.open(data.tar, {"x": crop(8).map(half, shape=(3, 8, 8), dtype=np.float32)})[0]["x"].dtype == np.float32
+    for turned in ("void(uint8[::1,:,:], float32[:,:,::1])", "void(uint8[:,:,::1], float32[::1,:,:])"):
+        with pytest.raises(hr.UsageError, match="columns first"):
+            hr.open(data.tar, {"x": crop(8).map(numba.njit(turned)(lambda a, b: None), shape=(3, 8, 8))})
+    with pytest.raises(hr.UsageError, match="numba's signature wants 3 axes"):
+        hr.open(data.tar, {"x": crop(8).map(half, shape=(8, 8))})
     with pytest.raises(hr.UsageError, match="signature"):
         hr.open(data.tar, {"x": crop(8).map(numba.njit("void(uint8[:,:,::1], int64, int64)")(lambda a, b, c: None), shape=(1,))})
 

@@ -111,7 +111,9 @@ def test_blends_joints_and_changed_weights_are_those_of_python(programs: pathlib
     assert json.loads(re.search(r"state: (\{.*\})", out)[1]) == state  # type: ignore[index]
     first = re.search(r"the first sample is (\S+)", out)[1]  # type: ignore[index]
     assert lines[0].split(": ")[-1].split()[0] == first
-    assert "120 samples decoded by 2 threads" in out and "0 replaced" in out
+    # Steps that were planned anew may have been decoded before.
+    decoded = int(re.search(r"(\d+) samples decoded by 2 threads", out)[1])  # type: ignore[index]
+    assert 120 <= decoded <= 180 and "0 replaced" in out
 
 
 def test_mixed_batches_are_those_of_python(programs: pathlib.Path, shards: pathlib.Path) -> None:
@@ -160,3 +162,16 @@ def test_missing_values_functions_and_fields_per_source_are_those_of_python(
 def test_errors_of_the_example_name_the_remedy(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     done = subprocess.run([program, tmp_path / "none-{0..3}.tar"], capture_output=True, text=True)
     assert done.returncode == 1 and "none-0.tar" in done.stderr
+
+
+def test_rows_of_tokens_are_those_of_python(programs: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    from test_token_windows import documents_of, write_megatron
+
+    write_megatron(tmp_path / "a", documents_of(1))
+    fields = {"tokens": hr.tokens(seq_len=8), "positions": hr.array("positions")}
+    with hr.Loader(str(tmp_path / "a.bin"), 4, fields, seed=3, tail="keep", output="numpy") as loader:
+        rows = [row for b in loader.epoch(0) for row in zip(b.indices, b["tokens"], b["positions"])]
+    assert call(programs / "tokens", tmp_path / "a.bin", 8).splitlines() == [f"{i} {t.sum()} {p[-1]}" for i, t, p in rows]
+    np.arange(100, dtype=np.uint16).tofile(tmp_path / "plain.bin")
+    out = call(programs / "tokens", tmp_path / "plain.bin", 8, "u16").splitlines()
+    assert sorted(out) == sorted(f"{i} {sum(range(8 * i, 8 * i + 9))}" for i in range(12))

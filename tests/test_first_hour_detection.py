@@ -187,3 +187,136 @@ def test_pascal_voc(tmp_path: pathlib.Path) -> None:
     (tmp_path / "Annotations" / "002.xml").unlink()
     with pytest.raises(hr.DataError, match=r"train.txt names '002'"):
         hr.open(f"{tmp_path}#train")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bbox": ["1", "2", "3", "4"]}, "bbox .*four numbers"),
+        ({"bbox": [None, 1, 2, 3]}, "bbox .*four numbers"),
+        ({"bbox": [1, 2, -3, 4]}, "bbox .*four numbers"),
+        ({"bbox": [float("nan"), 2, 3, 4]}, "bbox .*four numbers"),
+        ({"bbox": [True, 2, 3, 4]}, "bbox .*four numbers"),
+        ({"bbox": None}, "annotation 0 has no bbox"),
+        ({"category_id": None}, "category None"),
+        ({"image_id": "13"}, "picture '13'"),
+    ],
+)
+def test_a_box_that_may_be_wrong_is_refused(tmp_path: pathlib.Path, change: dict, message: str) -> None:
+    found = coco(tmp_path)
+    found["annotations"][0].update(change)
+    with pytest.raises(hr.DataError, match=message):
+        hr.open(put(tmp_path / "annotations" / "instances_val.json", json.dumps(found).encode()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"annotations": None}, "'annotations' is no list"),
+        ({"images": [{"id": 3}]}, "entry 0 of 'images' has no 'file_name'"),
+        ({"categories": [{"name": "cat"}]}, "entry 0 of 'categories' has no 'id'"),
+        ({"categories": [{"id": 2, "name": "a"}, {"id": 2, "name": "b"}, {"id": 7, "name": "c"}]}, "two categories have one id"),
+    ],
+)
+def test_a_coco_file_that_lacks_something_says_what(tmp_path: pathlib.Path, change: dict, message: str) -> None:
+    found = coco(tmp_path) | change
+    with pytest.raises(hr.DataError, match=message):
+        hr.open(put(tmp_path / "annotations" / "instances_val.json", json.dumps(found).encode()))
+
+
+def test_boxes_without_a_width_and_beyond_the_picture_stay(tmp_path: pathlib.Path) -> None:
+    found = coco(tmp_path)
+    found["annotations"] = [
+        {"id": n, "image_id": 3, "category_id": 2, "bbox": box} for n, box in enumerate([[1, 2, 0, 0], [30, 20, 400, 400]])
+    ]
+    ds = hr.open(put(tmp_path / "annotations" / "instances_val.json", json.dumps(found).encode()))
+    assert ds[0]["boxes"].tolist() == [[1, 2, 1, 2], [30, 20, 430, 420]]
+
+
+def test_the_folder_of_a_coco_set_is_no_class_folder(tmp_path: pathlib.Path) -> None:
+    coco(tmp_path)
+    with pytest.raises(hr.UsageError, match="annotations, images of a detection set"):
+        hr.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("-1 0.5 0.5 0.1 0.1", "expected"),
+        ("1 0.5 0.5 0.1 0.1 0.2 0.2 0.3 1.3", "expected"),
+        ("1 0.5 0.5 0.1 0.1 0.9", "expected"),
+    ],
+)
+def test_a_line_of_yolo_that_may_be_wrong_is_refused(tmp_path: pathlib.Path, line: str, message: str) -> None:
+    yolo(tmp_path / "d")
+    put(tmp_path / "d" / "labels" / "im.1.txt", f"{line}\n".encode())
+    with pytest.raises(hr.DataError, match=f"im.1.txt: line 1.*{message}"):
+        hr.open(tmp_path / "d")
+
+
+def test_yolo_as_roboflow_exports_it(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("yaml", reason="PyYAML is not installed")
+    for split in ("train", "valid"):
+        for i in range(2):
+            put(tmp_path / split / "images" / f"{i}.jpg", picture(i, size=(40, 30)))
+            put(tmp_path / split / "labels" / f"{i}.txt", b"0 0.5 0.5 0.2 0.2\n" if i else b"")
+    put(tmp_path / "data.yaml", b"train: ../train/images\nval: ../valid/images\nnc: 1\nnames: [cat]\n")
+    ds = hr.open(f"{tmp_path}#valid")
+    assert ds.classes == ["cat"] and [len(s["boxes"]) for s in ds] == [0, 1]
+
+
+def test_polygons_of_yolo_are_the_boxes_around_them(tmp_path: pathlib.Path) -> None:
+    put(tmp_path / "images" / "a.jpg", picture(0, size=(100, 50)))
+    put(tmp_path / "images" / "b.jpg", picture(1, size=(100, 50)))
+    put(tmp_path / "labels" / "a.txt", b"1 0.1 0.2 0.5 0.1 0.3 0.8\n0 0.5 0.5 0.2 0.4\n")
+    put(tmp_path / "labels" / "classes.txt", b"cat\ndog\n")  # where LabelImg puts it
+    ds = hr.open(tmp_path)
+    np.testing.assert_allclose(ds[0]["boxes"], [[10, 5, 50, 40], [40, 15, 60, 35]], rtol=1e-6)
+    assert ds[0]["labels"].tolist() == [1, 0] and ds.classes == ["cat", "dog"]
+    assert any("1 polygons are taken as the boxes around them" in n for n in ds.notices)
+    assert ds[1]["boxes"].shape == (0, 4)
+
+
+def xml(name: str, box: tuple[int, int, int, int]) -> bytes:
+    corners = "".join(f"<{n}>{v}</{n}>" for n, v in zip(("xmin", "ymin", "xmax", "ymax"), box))
+    return f"<annotation><filename>{name}</filename><object><name>mask</name><bndbox>{corners}</bndbox></object></annotation>".encode()
+
+
+def test_xml_in_images_and_annotations_as_on_kaggle(tmp_path: pathlib.Path) -> None:
+    for i in range(2):
+        put(tmp_path / "d" / "images" / f"{i}.png", picture(i, "PNG"))
+        put(tmp_path / "d" / "annotations" / f"{i}.xml", xml(f"{i}.jpg", (1, 2, 5 + i, 6)))  # the names are out of date
+    ds = hr.open(tmp_path / "d")
+    assert keys(ds) == ["0", "1"] and ds.classes == ["mask"]
+    assert ds[1]["boxes"].tolist() == [[0, 1, 5, 5]] and ds[1]["png"] == picture(1, "PNG")
+    (tmp_path / "d" / "images" / "1.png").unlink()
+    with pytest.raises(hr.Error, match=r"'1\.jpg', which is not in images"):
+        hr.open(tmp_path / "d")
+
+
+def test_voc_further_down_names_the_folder(tmp_path: pathlib.Path) -> None:
+    put(tmp_path / "VOCdevkit" / "VOC2007" / "JPEGImages" / "0.jpg", picture(0))
+    put(tmp_path / "VOCdevkit" / "VOC2007" / "Annotations" / "0.xml", xml("0.jpg", (1, 1, 2, 2)))
+    with pytest.raises(hr.UsageError, match=r"open '.*VOCdevkit/VOC2007'"):
+        hr.open(tmp_path)
+
+
+@pytest.mark.parametrize("names", [("images", "masks"), ("Image", "Mask"), ("input", "target")])
+def test_pictures_and_what_belongs_to_them_are_no_classes(tmp_path: pathlib.Path, names: tuple[str, str]) -> None:
+    for name in names:
+        for i in range(2):
+            put(tmp_path / name / f"{i}.png", picture(i, "PNG"))
+    with pytest.raises(hr.UsageError, match="which are no classes; join them: ") as e:
+        hr.open(tmp_path)
+    joined = eval(str(e.value).partition("join them: ")[2], {"hr": hr})  # what the message says to type
+    assert len(joined) == 2 and joined[1][f"{names[1]}.png"] == picture(1, "PNG")
+
+
+def test_one_class_with_folders_below_is_said(tmp_path: pathlib.Path) -> None:
+    for name in ("cat", "dog"):
+        put(tmp_path / "dataset" / name / "1.jpg", picture(0))
+    ds = hr.open(tmp_path)
+    assert ds.classes == ["dataset"]
+    (notice,) = ds.notices
+    assert "all samples are of one class, 'dataset', whose folder holds cat, dog" in notice
+    assert hr.open(tmp_path / "dataset").classes == ["cat", "dog"] and not hr.open(tmp_path / "dataset").notices

@@ -46,3 +46,45 @@ def test_the_format_that_a_page_says_is_read_opens(page: str, tmp_path: pathlib.
     ds = hr.open(path)
     assert ds.format == name and len(ds) > 0 and ds[len(ds) - 1]
     assert next(f for f in hr.formats() if f["name"] == name)["read"]
+
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *PAGES]
+
+
+def commands() -> set[str]:
+    import typer.main
+    from headrace.cli import app
+
+    return set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_the_readme_lists_the_commands_that_there_are() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"`headrace (\w[\w-]+(?: \| [\w-]+)+)`", text)
+    assert set(listed.split(" | ")) == commands()
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda p: p.name)
+def test_pages_name_only_commands_that_exist(page: pathlib.Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"^```bash\n(.*?)^```", text, re.S | re.M))
+    quoted = re.findall(r"`headrace ([a-z][\w-]*)", text) + re.findall(r"^headrace ([a-z][\w-]*)", blocks, re.M)
+    assert set(quoted) <= commands()
+    script = (ROOT / "dev").read_text(encoding="utf-8")
+    for name in re.findall(r"`\./dev ([a-z]\w*)", text):
+        assert f"cmd_{name}()" in script, name
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda p: p.name)
+def test_no_page_denies_what_there_is(page: pathlib.Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    there = {
+        r"(object stores|HTTP)[^.|]*not yet": hasattr(hr, "storage"),
+        r"local files only|not yet: local files": hasattr(hr, "storage"),
+        r"(the cache|caching)[^.|]*not yet": hasattr(hr, "cache"),
+        r"overlapped[^.|]*not yet": True,
+        r"packing[^.|]*not yet": hasattr(hr, "packed"),
+        r"gzip'?d? ones must be unpacked": True,
+    }
+    for words, exists in there.items():
+        assert not (exists and re.search(words, text)), words

@@ -275,7 +275,7 @@ def test_globs_lists_and_generators_of_pictures(tmp_path: pathlib.Path) -> None:
     assert next(iter(loader))["image"].shape == (5, 3, 8, 8)
     with pytest.raises(hr.StorageError, match="there is no"):
         hr.open([names[0], str(tmp_path / "gone.jpg")])
-    with pytest.raises(hr.UsageError, match=r"'.*notes.txt' is none"):
+    with pytest.raises(hr.UsageError, match=r"'.*notes.txt' is no picture"):
         hr.open([names[0], str(put(tmp_path / "notes.txt")), names[1]])
 
 
@@ -289,3 +289,58 @@ def test_a_list_of_data_files_is_one_data_set(tmp_path: pathlib.Path) -> None:
         pd.DataFrame({"x": [n, n + 10]}).to_csv(tmp_path / f"{n}.csv", index=False)
     for kind in ("parquet", "csv"):
         assert hr.open([tmp_path / f"1.{kind}", tmp_path / f"0.{kind}"])["x"].tolist() == [1, 11, 0, 10]
+
+
+def test_a_folder_of_two_arrays_says_how_to_have_their_rows(tmp_path: pathlib.Path) -> None:
+    x, y = np.arange(24.0).reshape(4, 3, 2), np.arange(4)
+    np.save(put(tmp_path / "d" / "X.npy"), x)
+    np.save(put(tmp_path / "d" / "y.npy"), y)
+    ds = hr.open(tmp_path / "d")
+    assert len(ds) == 2
+    (notice,) = ds.notices
+    rows = eval(notice.partition("join the files: ")[2], {"hr": hr})  # what it says to type
+    assert len(rows) == 4 and np.array_equal(rows[2]["X.data"], x[2]) and rows[2]["y.data"] == 2
+    np.save(tmp_path / "d" / "y.npy", x)  # samples of one kind
+    assert not hr.open(tmp_path / "d").notices
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.jsonl", "x.tar", "x.h5", "x.npy", "x.npz", "x.pt", "x.safetensors"])
+def test_a_pointer_of_git_lfs_is_no_data(tmp_path: pathlib.Path, name: str) -> None:
+    path = put(tmp_path / "d" / name, POINTER)
+    with pytest.raises(hr.DataError, match="git lfs pull"):
+        hr.open(path)
+    if name.endswith((".parquet", ".tar", ".jsonl")):  # found in a folder
+        with pytest.raises(hr.DataError, match="git lfs pull"):
+            hr.open(tmp_path / "d")
+
+
+def test_a_picture_that_is_a_pointer_says_so(tmp_path: pathlib.Path) -> None:
+    put(tmp_path / "d" / "a.jpg", POINTER)
+    with pytest.raises(hr.DataError, match="git lfs pull"):
+        hr.open(tmp_path / "d", {"x": hr.image("jpg")})[0]
+
+
+def test_the_home_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    put(tmp_path / "d" / "a.jpg", picture(1))
+    assert keys(hr.open("~/d")) == ["a"] and len(hr.Loader("~/d", 1)) == 1
+
+
+def test_a_spreadsheet_is_no_archive_of_samples(tmp_path: pathlib.Path) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as z:
+        z.writestr("xl/workbook.xml", "<x/>")
+    with pytest.raises(hr.UsageError, match="is a spreadsheet; save it as CSV"):
+        hr.open(tmp_path / "a.xlsx")
+
+
+def test_a_folder_whose_name_has_braces(tmp_path: pathlib.Path) -> None:
+    put(tmp_path / "x{a,b}" / "a.jpg", picture(1))
+    assert len(hr.open(tmp_path / "x{a,b}")) == 1
+    for name in "ab":
+        put(tmp_path / f"y{name}" / "1.jpg", picture(2))
+    assert len(hr.open(str(tmp_path / "y{a,b}"))) == 2

@@ -98,18 +98,30 @@ def test_a_dataset_dict_saved_to_disk(tmp_path: pathlib.Path) -> None:
     assert ds["x"].tolist() == list(range(5)) and ds.classes == ["no", "yes"]
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_image_folder_with_metadata(tmp_path: pathlib.Path, kind: str) -> None:
     for i in range(3):
         put(tmp_path / "d" / f"im.{i}.png", picture(i, "PNG"))
     frame = pd.DataFrame({"file_name": [f"im.{i}.png" for i in (2, 0, 1)], "text": ["two", "zero", "one"], "n": [2, 0, 1]})
     if kind == "csv":
         frame.to_csv(tmp_path / "d" / "metadata.csv", index=False)
+    elif kind == "parquet":
+        frame.to_parquet(tmp_path / "d" / "metadata.parquet")
     else:
         frame.to_json(tmp_path / "d" / "metadata.jsonl", orient="records", lines=True)
     ds = hr.open(tmp_path / "d")
     assert keys(ds) == ["im.2", "im.0", "im.1"] and ds["text"] == ["two", "zero", "one"] and ds["n"].tolist() == [2, 0, 1]
     assert ds[0]["png"] == (tmp_path / "d" / "im.2.png").read_bytes()
+
+
+def test_metadata_with_several_columns_of_files(tmp_path: pathlib.Path) -> None:
+    for i in range(2):
+        put(tmp_path / "in" / f"{i}.png", picture(i, "PNG"))
+        put(tmp_path / "out" / f"{i}.png", picture(10 + i, "PNG"))
+    put(tmp_path / "metadata.csv", b"input_file_name,target_file_name,n\nin/0.png,out/0.png,5\nin/1.png,out/1.png,6\n")
+    ds = hr.open(tmp_path)  # Hugging Face's datasets calls them so too
+    assert keys(ds) == ["in/0", "in/1"] and ds["n"].tolist() == [5, 6]
+    assert ds[1]["input"] == picture(1, "PNG") and ds[1]["target"] == picture(11, "PNG")
 
 
 # -- arrays -----------------------------------------------------------------------------------------
@@ -141,3 +153,25 @@ def test_medmnist_and_mnist(tmp_path: pathlib.Path, save: object) -> None:
         hr.open(f"{tmp_path}/mnist.npz#dev")
     np.savez(tmp_path / "rows.npz", train_a=np.arange(3), train_b=np.arange(3))
     assert len(hr.open(tmp_path / "rows.npz")) == 3
+
+
+def test_folders_of_shards_are_no_classes(tmp_path: pathlib.Path) -> None:
+    """A partitioned table, as pandas and Spark write it: its folders would else be classes of unread files."""
+    pq.write_to_dataset(pa.table({"y": ["a", "b", "a"], "x": [1, 2, 3]}), tmp_path / "t", partition_cols=["y"])
+    with pytest.raises(hr.UsageError, match=r"holds .parquet files, each with samples of its own; open '.*t/\*/\*.parquet'"):
+        hr.open(tmp_path / "t")
+    assert sorted(hr.open(f"{tmp_path}/t/*/*.parquet")["x"].tolist()) == [1, 2, 3]
+
+
+def test_metadata_in_every_folder_is_that_of_its_pictures(tmp_path: pathlib.Path) -> None:
+    for name in ("a", "b"):
+        for i in range(2):
+            put(tmp_path / "d" / name / f"{i}.png", picture(i, "PNG"))
+        lines = [json.dumps({"file_name": f"{i}.png", "caption": f"{name} {i}"}) + "\n" for i in range(2)]
+        put(tmp_path / "d" / name / "metadata.jsonl", "".join(lines).encode())
+    ds = hr.open(tmp_path / "d")
+    assert keys(ds) == ["a/0", "a/1", "b/0", "b/1"] and [s["caption"] for s in ds] == ["a 0", "a 1", "b 0", "b 1"]
+    assert ds.classes == [] and ds[3]["png"] == (tmp_path / "d/b/1.png").read_bytes()
+    put(tmp_path / "d" / "c" / "0.png", picture(0, "PNG"))
+    with pytest.raises(hr.UsageError, match="other folders have no such file"):
+        hr.open(tmp_path / "d")

@@ -329,6 +329,52 @@ def test_functions_of_a_script_work(data: Data, tmp_path: pathlib.Path) -> None:
     assert out.stdout.strip() == str([s.label + 100 for s in data.samples[:5]]), out.stderr
 
 
+MAIN = """
+import sys, os
+import headrace as hr
+import numpy as np
+import torch
+
+print("main", flush=True)
+scale = 10
+
+class Items(torch.utils.data.Dataset):
+    def __len__(self):
+        return 12
+    def __getitem__(self, i):
+        return np.full(2, i * scale), os.getpid()
+
+def fn(x):
+    print("a function may print")
+    return x + 1
+
+loader = hr.Loader(hr.from_torch(Items(), processes=2), 4, {"x": hr.array("0").map(fn, processes=1), "p": hr.scalar("1")}, tail="keep")
+got = {int(i): (int(x[0]), int(p)) for b in loader for i, x, p in zip(b.indices, b["x"], b["p"])}
+assert {i: x for i, (x, _) in got.items()} == {i: 10 * i + 1 for i in range(12)}, got
+assert os.getpid() not in {p for _, p in got.values()}
+print("end", flush=True)
+"""
+
+
+@pytest.mark.parametrize("way", ["script", "stdin", "-c"])
+def test_a_program_needs_no_guard_and_no_file(tmp_path: pathlib.Path, way: str) -> None:
+    """A script without ``if __name__ == "__main__"``; a notebook's __main__ has no file, as that of stdin."""
+    script = tmp_path / "script.py"
+    script.write_text(MAIN)
+    command = {"script": [str(script)], "stdin": ["-"], "-c": ["-c", MAIN]}[way]
+    out = subprocess.run(
+        [sys.executable, *command],
+        input=MAIN if way == "stdin" else "",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+    )
+    lines = out.stdout.split("\n")
+    assert out.returncode == 0, out.stderr
+    assert lines.count("main") == 1 and lines.count("end") == 1 and lines.count("a function may print") >= 12, out.stdout
+
+
 # -- a pool by itself ---------------------------------------------------------------------------------------
 
 

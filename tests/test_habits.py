@@ -133,3 +133,24 @@ def test_torchvisions_flip_is_a_step_of_the_engine(data: Data) -> None:
     one = hr.open(data.tar, {"x": base._step("random_horizontal_flip", p=0.4)})
     two = hr.open(data.tar, {"x": base.random_flip(0.4)})
     assert all(np.array_equal(one[i]["x"], two[i]["x"]) for i in range(20))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ToTensor", "batches are tensors already"),
+        ("CenterCrop", r"say \.center_crop"),
+        ("transform", "name the steps"),
+        ("no", "'no'$"),
+    ],
+)
+def test_names_of_torchvision_are_answered(name: str, words: str) -> None:
+    with pytest.raises(AttributeError, match=words):
+        getattr(hr.image("jpg"), name)
+    assert not hasattr(hr.image("jpg"), name)
+
+
+def test_what_a_notebook_shows_of_the_loader_are_its_options() -> None:
+    shown = inspect.signature(hr.Loader).parameters
+    assert list(shown)[:3] == ["source", "batch_size", "fields"] and {"shuffle", "seed", "tail", "device"} <= set(shown)
+    assert not any(n.startswith("_") for n in shown)

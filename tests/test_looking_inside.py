@@ -138,7 +138,7 @@ def test_outputs_are_names_too(tar: pathlib.Path) -> None:
     assert chosen(ds.where("json.label == 1")) == [i for i in range(COUNT) if i % 5 == 1]
     picked = ds.where(lambda s: s["about"]["label"] == 1 and s["small"].shape == (3, 4, 4), fields=["about", "small"])
     assert chosen(picked) == [i for i in range(COUNT) if i % 5 == 1]
-    with pytest.raises(hr.UsageError, match="give where a function"):
+    with pytest.raises(hr.UsageError, match="give it a function"):
         ds.where("small < 2")
 
 

@@ -206,7 +206,7 @@ def test_long_headers_are_read_to_their_end(tmp_path):
 def test_no_record_yet_is_said(tmp_path):
     path = tmp_path / "a.nc"
     write(path, "NETCDF3_CLASSIC", {"v": ("i2", ("time", "x")), "w": ("f4", ("y",))}, records=0)
-    with pytest.raises(hr.UsageError, match="'time' has 0"):
+    with pytest.raises(hr.UsageError, match="'time' has only 0"):
         hr.open(path, {"v": hr.array("v")})
     assert hr.open(path, {"w": hr.array("w")})[1]["w"] == cube("f4", (5,), 1)[1]
 

@@ -78,12 +78,12 @@ def test_positions_mask_and_borders_agree_with_the_tokens(tmp_path: Path) -> Non
 @given(
     lengths=st.lists(st.integers(0, 20), min_size=12, max_size=120),
     seq_len=st.integers(20, 40),
-    window=st.integers(1, 60),
+    within=st.integers(1, 60),
     batch=st.integers(1, 3),
     seed=st.integers(0, 5),
 )
 def test_rows_are_the_same_whatever_the_ranks_and_wherever_a_run_goes_on(
-    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], seq_len: int, window: int, batch: int, seed: int
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], seq_len: int, within: int, batch: int, seed: int
 ) -> None:
     if not any(lengths):
         return
@@ -91,7 +91,7 @@ def test_rows_are_the_same_whatever_the_ranks_and_wherever_a_run_goes_on(
     docs = [np.arange(a, a + n, dtype=np.uint16) for a, n in zip(begins, lengths)]
     folder = tmp_path_factory.mktemp("packed")
     write_megatron(folder / "a", docs)
-    rows = hr.packed(str(folder / "a.idx"), seq_len, window=window)
+    rows = hr.packed(str(folder / "a.idx"), seq_len, within=within)
 
     def loader(rank: int, ranks: int) -> hr.Loader:
         options: dict[str, Any] = {"tail": "keep", "output": "numpy", "seed": seed}
@@ -272,3 +272,113 @@ def test_a_budget_that_is_too_small_or_said_twice_is_an_error(tmp_path: Path) ->
         hr.Loader(url, 4, fields, max_tokens=100)
     with pytest.raises(hr.UsageError, match="tokens_of"):
         hr.Loader(url, fields={**fields, "again": hr.tokens("tokens")}, max_tokens=100)
+
+
+def test_an_earlier_word_means_what_it_meant(tmp_path: Path) -> None:
+    """A window is steps of an array or tokens of a file: how many samples are packed together is called within."""
+    corpus(tmp_path)
+    url = str(tmp_path / "a.idx")
+
+    def rows(**how: int) -> list[list[int]]:
+        made = hr.packed(url, SEQ, **how)  # type: ignore[arg-type]
+        return [made[i] for i in range(len(made))]
+
+    assert rows(window=5) == rows(within=5) != rows(within=60)
+    with pytest.raises(hr.UsageError, match="window is headrace's within, and both are given"):
+        rows(window=5, within=6)
+    with pytest.raises(hr.UsageError, match="within"):
+        rows(within=0)
+
+
+def test_a_blend_of_packed_rows_is_packed(tmp_path: Path) -> None:
+    docs = corpus(tmp_path, count=120)
+    place = str(tmp_path / "a.idx")
+    parts = [hr.open(place, {"tokens": hr.tokens("tokens")})[a:b] for a, b in ((0, 50), (50, 120))]
+
+    def blend(**options: Any) -> Any:
+        return hr.blend({"x": (hr.packed(parts[0], SEQ), 1), "y": (hr.packed(parts[1], SEQ), 1)}, **options)
+
+    with hr.Loader(blend(), 4, output="numpy") as loader:
+        for batch in loader.epoch(0):
+            assert batch["tokens"].shape == batch["positions"].shape == (4, SEQ)
+            want = [docs[i + 50 * k].tolist() for k, i in zip(batch.sources, batch.indices)]
+            assert rows_of(batch) == want
+    rows = [len(hr.packed(part, SEQ)) for part in parts]
+    with hr.Loader(blend(epochs={"x": 1, "y": 2}), 4, tail="keep", output="numpy") as loader:
+        assert len(loader) == -(-(rows[0] + 2 * rows[1]) // 4)
+        assert len(list(loader.epoch(0))) == len(loader)
+        epochs = [counts["epochs"] for counts in loader.stats()["sources"].values()]
+        assert epochs == pytest.approx([1, 2], abs=0.01)
+
+
+def test_packed_rows_of_two_kinds_do_not_blend(tmp_path: Path) -> None:
+    corpus(tmp_path)
+    place = str(tmp_path / "a.idx")
+    with pytest.raises(hr.UsageError, match="one seq_len"):
+        hr.Loader(hr.blend({"x": (hr.packed(place, SEQ), 1), "y": (hr.packed(place, 2 * SEQ), 1)}), 4)
+
+
+@pytest.mark.parametrize("shape", ["", "list", "ragged", "padded"])
+def test_what_a_function_makes_of_a_value_is_packed(tmp_path: Path, shape: str) -> None:
+    docs = corpus(tmp_path, longest=SEQ - 2)
+    field = hr.tokens("tokens").map(lambda t: np.concatenate([t, t[:2]]))
+    rows = hr.packed(hr.open(str(tmp_path / "a.idx"), {"tokens": getattr(field, shape)() if shape else field}), SEQ)
+    with hr.Loader(rows, 4, output="numpy") as loader:
+        for batch in loader.epoch(0):
+            assert rows_of(batch) == [[*docs[i].tolist(), *docs[i][:2].tolist()] for i in batch.indices]
+
+
+def test_rows_are_filled_up_with_what_the_field_is_padded_with(tmp_path: Path) -> None:
+    docs = corpus(tmp_path)
+    ds = hr.open(str(tmp_path / "a.idx"), {"tokens": hr.tokens(documents=True, pad_value=-7)})
+    for value, wanted in ((None, -7), (3, 3)):
+        with hr.Loader(hr.packed(ds, SEQ, pad_value=value), 4, output="numpy") as loader:
+            for batch in loader.epoch(0):
+                for row, a, b in zip(batch["tokens"], batch.groups, batch.groups[1:]):
+                    tokens = np.concatenate([docs[i] for i in batch.indices[a:b]])
+                    assert row.tolist() == tokens.tolist() + [wanted] * (SEQ - len(tokens))
+
+
+def test_another_default_is_another_length(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    place = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"ids": [[1, 2], None, [3]]}), place)
+    for default, row in (([], [1, 2, 3, 0, 0, 0]), ([9, 9, 9], [1, 2, 9, 9, 9, 3]), ([], [1, 2, 3, 0, 0, 0])):
+        ds = hr.open(place, {"ids": hr.tokens("ids", default=default)})
+        with hr.Loader(hr.packed(ds, 6), 1, shuffle=False, output="numpy") as loader:
+            ((found,),) = (batch["ids"].tolist() for batch in loader.epoch(0))
+        assert sorted(found) == sorted(row)
+
+
+def test_json_lists_of_numbers_are_tokens(tmp_path: Path) -> None:
+    rows = [[1, 2, 3], [], [4], [5, 6]]
+    place = tmp_path / "a.jsonl"
+    lines = [{"ids": r, "half": [x / 2 for x in r], "labels": [-100] * len(r)} for r in rows]
+    place.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    fields = {
+        "ids": hr.tokens("ids", documents=True, max_len=2, pad_value=9),
+        "half": hr.array("half").list(),
+        "small": hr.array("ids", dtype="i32").list(),
+    }
+    (batch,) = hr.Loader(str(place), 4, fields, shuffle=False, output="numpy")
+    assert batch["ids"][0].tolist() == [[1, 2], [9, 9], [4, 9], [5, 6]]
+    assert [v.tolist() for v in batch["half"]] == [[x / 2 for x in r] for r in rows]
+    assert batch["half"][0].dtype == np.float64 and batch["small"][3].tolist() == [5, 6] and batch["small"][3].dtype == np.int32
+    data = hr.open(str(place), {"ids": hr.tokens("ids"), "labels": hr.tokens("labels")})
+    packed = hr.packed(data, 4, "ids", pad_value={"labels": -1})
+    found = [(b["ids"].tolist(), b["labels"].tolist()) for b in hr.Loader(packed, 1, shuffle=False)]
+    assert found == [([[1, 2, 3, 4]], [[-100] * 4]), ([[5, 6, 0, 0]], [[-100, -100, -1, -1]])]
+    steps = [b["ids"][0].tolist() for b in hr.Loader(data, fields={"ids": fields["ids"]}, max_tokens=4, shuffle=False)]
+    assert sum((len(rows) for rows in steps), 0) == 3
+
+
+@pytest.mark.parametrize("value", ["[1, 1.5]", '["1"]', "[null]", "[[1]]", "[9223372036854775808]", "[true]"])
+def test_other_json_is_bad_data(tmp_path: Path, value: str) -> None:
+    (tmp_path / "a.jsonl").write_text('{"ids": [1]}\n{"ids": ' + value + '}\n{"ids": [3]}\n')
+    with pytest.raises(hr.DataError, match=r"sample 1.*no list of (whole )?numbers"):
+        list(hr.Loader(str(tmp_path / "a.jsonl"), 3, {"ids": hr.tokens("ids")}, shuffle=False))
+    with hr.Loader(str(tmp_path / "a.jsonl"), 3, {"ids": hr.tokens("ids")}, bad_samples="replace", shuffle=False) as loader:
+        (batch,) = loader.epoch(0)
+    assert sorted({int(v[0]) for v in batch["ids"]}) == [1, 3]

@@ -95,6 +95,14 @@ def test_dates_and_times_are_counts(tmp_path: pathlib.Path) -> None:
     )
     ds = hr.open(write(tmp_path / "x.parquet", table))
     assert dict(ds[0]) == {n: table[n].cast(pa.int64() if n != "day" else pa.int32())[0].as_py() for n in table.column_names}
+    with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    for notices in (ds.notices, hr.open(tmp_path / "x.arrow").notices):
+        text = "\n".join(notices)
+        assert "'day' of type date is read as i32: days since 1970-01-01; numpy.datetime64(value, 'D')" in text
+        assert "'at' of type timestamp is read as i64: microseconds since 1970-01-01; numpy.datetime64(value, 'us')" in text
+        assert "'took' of type duration is read as i64: milliseconds; numpy.timedelta64(value, 'ms')" in text
+    assert np.datetime64(ds[0]["at"], "us") == np.datetime64(when)
 
 
 # Type, values, and what each becomes: a type and a shape.

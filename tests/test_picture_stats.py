@@ -139,7 +139,7 @@ def test_what_cannot_be_counted_is_said(data: Data, tmp_path: pathlib.Path) -> N
     for call, error, words in [
         (lambda: hr.stats(tmp_path / "x.csv"), hr.Unsupported, "of pictures, and the data have neither"),
         (lambda: hr.stats(data.tar, "nothing"), hr.UsageError, "nothing"),
-        (lambda: hr.stats(data.tar, per="level"), hr.UsageError, "per is an axis"),
+        (lambda: hr.stats(data.tar, per="level"), hr.UsageError, "per= is for files of arrays"),
         (lambda: hr.stats(data.tar, {"x": hr.scalar("cls")}), hr.UsageError, "have none"),
         (lambda: hr.stats(data.tar, {"x": hr.image("jpg").map(lambda a: a)}), hr.UsageError, "without map"),
         (lambda: hr.stats(data.tar, sample=0), hr.UsageError, "sample"),

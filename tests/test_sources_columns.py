@@ -171,6 +171,32 @@ def test_polars_and_arrow() -> None:
     assert sliced[0]["s"] == "zz" and sliced[0]["i"] == 3
 
 
+def test_columns_that_arrow_would_change() -> None:
+    """Values that NumPy or Arrow hold as something else: as they are, or refused."""
+    pd, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    things = [{1}, {2}, None]
+    ds = hr.from_python(polars.DataFrame({"o": polars.Series(things, dtype=polars.Object)}))
+    assert [ds[i].get("o") for i in range(3)] == things
+    ds = hr.from_python(polars.DataFrame({"a": polars.Series([[1, None], [3, 4]], dtype=polars.Array(polars.Int16, 2))}))
+    assert [ds[i]["a"] for i in range(2)] == [[1, None], [3, 4]]
+    ds = hr.from_python(polars.DataFrame({"e": polars.Series(["u", None, "v"], dtype=polars.Enum(["v", "u"]))}))
+    assert [ds[i].get("e") for i in range(3)] == ["u", None, "v"]
+    if hasattr(polars, "Int128"):
+        ds = hr.from_python(polars.DataFrame({"w": polars.Series([1 << 100, 5], dtype=polars.Int128)}))
+        assert [ds[i]["w"] for i in range(2)] == [1 << 100, 5]
+    sparse = hr.from_python(pd.DataFrame({"s": pd.arrays.SparseArray([0.0, 0.0, 1.5])}))
+    assert [sparse[i]["s"] for i in range(3)] == [0.0, 0.0, 1.5]
+    with pytest.raises(hr.UsageError, match="times"):
+        hr.from_python(pd.DataFrame({"p": pd.period_range("2020", "2022", freq="Y")}))
+    with pytest.raises(hr.UsageError, match="which no float64 holds"):
+        hr.from_python(pd.DataFrame({"o": pd.Series([2**60 + 1, 0.5], dtype=object)}))
+    with pytest.raises(hr.UsageError, match="which no float64 holds"):
+        hr.from_python({"o": [2**53 + 1, 0.5]})
+    assert hr.from_python({"o": [2**60, 0.5]})[0]["o"] == 2.0**60
+    mixed = hr.from_python(pd.DataFrame({"o": ["a", 1, 2.5, None, float("nan")]}))
+    assert [mixed[i].get("o") for i in range(5)] == ["a", 1, 2.5, None, None]
+
+
 def _has(name: str) -> bool:
     import importlib.util
 
@@ -225,6 +251,52 @@ def test_hugging_face(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         hr.from_python(datasets.DatasetDict(train=stored, test=stored))
 
 
+def test_a_hugging_face_data_set_that_is_not_its_files(tmp_path: Path) -> None:
+    """As many rows, the same columns, and other values: its files must not be read instead."""
+    datasets = pytest.importorskip("datasets")
+    datasets.disable_progress_bars()
+    datasets.Dataset.from_dict({"x": list(range(50)), "y": list(range(100, 150))}).save_to_disk(tmp_path / "d")
+    stored = datasets.load_from_disk(tmp_path / "d")
+    half = stored.select(range(25))
+    in_memory = datasets.Dataset.from_dict({"x": [-1] * 25, "y": [-2] * 25})
+    swapped = stored.rename_columns({"x": "y", "y": "x"}).select_columns(["x", "y"])
+    added = stored.remove_columns("x").add_column("x", [7] * 50).select_columns(["x", "y"])
+    strange = {
+        "half": datasets.concatenate_datasets([half, in_memory]),
+        "turned": datasets.concatenate_datasets([stored.select(range(25, 50)), half]),
+        "swapped": swapped,
+        "added": added,
+        "twice": datasets.concatenate_datasets([stored, stored]),
+        "picked": datasets.concatenate_datasets([half, in_memory]).select([40, 3, 24, 25]),
+        "filtered": swapped.filter(lambda r: r["x"] % 3 == 0),
+        "sorted": stored.sort("x", reverse=True),
+        "sharded": stored.shard(3, 1),
+    }
+    for name, each in strange.items():
+        ds = hr.from_python(each)
+        assert len(ds) == len(each), name
+        (batch,) = hr.Loader(ds, len(each), shuffle=False, output="numpy")
+        assert batch["x"].tolist() == list(each["x"]) and batch["y"].tolist() == list(each["y"]), name
+
+
+@pytest.mark.parametrize("kind", ["torch", "numpy", "none", "transform"])
+def test_hugging_face_formats(tmp_path: Path, kind: str) -> None:
+    datasets = pytest.importorskip("datasets")
+    made = datasets.Dataset.from_dict({"x": [[float(i)] * 3 for i in range(20)], "y": list(range(20))})
+    if kind == "torch":
+        made.set_format("torch")
+    elif kind == "numpy":
+        made.set_format("numpy", columns=["x"])
+    elif kind == "transform":
+        made.set_transform(lambda rows: {"x": [np.asarray(v, np.float32) * 2 for v in rows["x"]], "y": rows["y"]})
+    ds = hr.from_python(made.select([3, 1, 4, 15, 9]))
+    (batch,) = hr.Loader(ds, 5, shuffle=False, output="numpy")
+    scale = 2 if kind == "transform" else 1
+    got = np.stack([np.asarray(v) for v in batch["x"]])
+    assert got[:, 0].tolist() == [scale * i for i in (3, 1, 4, 15, 9)]
+    assert ("y" in batch) == (kind != "numpy") and (kind == "numpy" or batch["y"].tolist() == [3, 1, 4, 15, 9])
+
+
 def test_messages_of_open_name_the_way() -> None:
     for source, words in ((np.arange(3), "from_python"), (torch.utils.data.TensorDataset(torch.arange(3)), "from_torch")):
         with pytest.raises(hr.UsageError, match=words):
@@ -233,3 +305,53 @@ def test_messages_of_open_name_the_way() -> None:
             hr.Loader(source, 1)
     with pytest.raises(hr.UsageError, match="from_python takes other"):
         hr.from_torch([1, 2])
+
+
+LISTS = [[1, 2, 3], [], [4], [5, 6]]
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "items", "hugging face"])
+def test_lists_of_numbers_are_arrays_of_any_length(kind: str) -> None:
+    source: Any
+    if kind == "dict":
+        source = {"ids": LISTS}
+    elif kind == "pandas":
+        source = pytest.importorskip("pandas").DataFrame({"ids": LISTS})
+    elif kind == "items":
+        source = [{"ids": ids} for ids in LISTS]
+    else:
+        source = pytest.importorskip("datasets").Dataset.from_dict({"ids": LISTS})
+    ds = hr.from_python(source)
+    (batch,) = hr.Loader(ds, 4, shuffle=False, output="numpy")
+    assert [v.tolist() for v in batch["ids"]] == LISTS and all(v.dtype == np.int64 for v in batch["ids"])
+    (batch,) = hr.Loader(ds, 4, {"ids": hr.tokens("ids", documents=True, max_len=2, pad_value=9)}, shuffle=False, output="numpy")
+    assert batch["ids"][0].tolist() == [[1, 2], [9, 9], [4, 9], [5, 6]]
+    rows = [b["ids"].tolist() for b in hr.Loader(hr.packed(ds, 4, "ids"), 1, shuffle=False)]
+    assert rows == [[[1, 2, 3, 4]], [[5, 6, 0, 0]]]
+
+
+@pytest.mark.parametrize(
+    "values", [[[1, None], [2]], [["a"], []], [[True], [False]], [[[1], [2]], [[3]]], [[1], (2,)], [[1 << 70], [1]], [[], []]]
+)
+def test_other_lists_stay_as_they_are(values: list[Any]) -> None:
+    for source in ({"x": values}, [{"x": v} for v in values]):
+        (batch,) = hr.Loader(hr.from_python(source), 2, shuffle=False)
+        assert batch["x"] == values
+
+
+def test_lists_with_and_without_fractions() -> None:
+    for source in ({"x": [[1], [0.5, 2]]}, [{"x": [1]}, {"x": [0.5, 2]}]):
+        (batch,) = hr.Loader(hr.from_python(source), 2, shuffle=False, output="numpy")
+        assert [v.tolist() for v in batch["x"]] == [[1.0], [0.5, 2.0]] and batch["x"][0].dtype == np.float64
+    with pytest.raises(hr.UsageError, match="no float64 holds"):
+        hr.from_python({"x": [[(1 << 60) + 1], [0.5]]})
+    late = hr.from_python([{"x": [1]}] * 5 + [{"x": [0.5]}] + [{"x": [1]}] * 5)
+    with pytest.raises(hr.UsageError, match=r"sample 5.*list of float.*probe"):
+        list(hr.Loader(late, 11, shuffle=False))
+
+
+def test_tensors_of_truth_values() -> None:
+    flags = torch.tensor([[True, False], [False, True], [True, True]])
+    for source in (flags, list(flags), {"0": flags}):
+        (batch,) = hr.Loader(hr.from_python(source), 3, shuffle=False, output="numpy")
+        assert batch["0"].dtype == np.uint8 and batch["0"].tolist() == [[1, 0], [0, 1], [1, 1]]

@@ -28,7 +28,7 @@ class Numbers(torch.utils.data.Dataset[Any]):
             if self.how == "die":
                 os._exit(3)
             raise hr.BadSample("too dark") if self.how == "bad" else KeyError("colour")
-        return {"x": torch.full((4, 5), float(i)), "i": i, "s": f"n{i}", "o": [i], "pid": os.getpid()}
+        return {"x": torch.full((4, 5), float(i)), "i": i, "s": f"n{i}", "o": {i}, "l": [i], "pid": os.getpid()}
 
 
 class Many(Numbers):
@@ -43,7 +43,8 @@ def test_the_samples_are_the_same_in_the_same_order(made: Any) -> None:
     there = list(hr.Loader(ds, 20, seed=4))
     assert [b.indices.tolist() for b in there] == [numbers for numbers, _ in here]
     assert all(torch.equal(b["x"], x) for b, (_, x) in zip(there, here))
-    assert all(b["s"] == [f"n{i}" for i in b.indices] and b["o"] == [[i] for i in b.indices] for b in there)
+    assert all(b["s"] == [f"n{i}" for i in b.indices] and b["o"] == [{i} for i in b.indices] for b in there)
+    assert all([v.tolist() for v in b["l"]] == [[i] for i in b.indices] for b in there)
     pids = {int(p) for b in there for p in b["pid"]}
     assert os.getpid() not in pids and 1 <= len(pids) <= 2
     assert ds[7]["i"] == 7 and len(ds[::2]) == 100

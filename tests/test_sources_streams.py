@@ -103,3 +103,10 @@ def test_what_a_stream_cannot_do() -> None:
     with pytest.raises(ValueError, match="connection"):
         list(hr.Loader(hr.from_python(failing), 2))
     assert [e for e, _ in hr.Loader(stream, 10).epochs(3)] == [0, 1, 2]
+
+
+def test_a_stream_says_that_it_has_no_views() -> None:
+    stream = hr.from_python(lambda: iter([{"x": 1}]))
+    for ask in (lambda: stream.where("x < 1"), lambda: stream.split(a=0.5, b=0.5), lambda: stream + stream):
+        with pytest.raises(hr.UsageError, match="stream: it has no views"):
+            ask()

@@ -277,3 +277,25 @@ def test_a_source_that_fails_ends_the_copy_with_its_reason(tmp_path: pathlib.Pat
             with pytest.raises(hr.StorageError, match="500"):
                 one.wait_until_staged()
         loader.close()
+
+
+def test_a_server_is_asked_once_about_each_file_and_sends_it_as_a_whole(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "www/d").mkdir(parents=True)
+    for n in range(3):
+        support.write_tar(tmp_path / "www/d" / f"{n}.tar", [(f"{n}-{k}.bin", os.urandom(300_000)) for k in range(12)])
+    with servers.odd_server(tmp_path / "www") as odd:
+        hr.stage(odd.url("d/{0..2}.tar"), tmp_path / "to", verify=True, storage=hr.storage(connections=1))
+        asked = sorted(request.strip() for request in odd.requests if ".tar" in request and ".hridx" not in request)
+    assert tree(tmp_path / "www/d") == tree(tmp_path / "to")
+    assert asked == sorted(f"{method} /d/{n}.tar" for method in ("GET", "HEAD") for n in range(3))
+
+
+def test_what_an_older_version_copied_is_copied_again(tmp_path: pathlib.Path) -> None:
+    """Its checksums are others."""
+    (tmp_path / "from").mkdir()
+    support.write_tar(tmp_path / "from" / "a.tar", [("a.txt", b"x" * 1000)])
+    report = hr.stage(tmp_path / "from", tmp_path / "to")
+    journal = tmp_path / "to.hrstage"
+    journal.write_text(journal.read_text().replace("copied ", "done "))
+    assert hr.stage(tmp_path / "from", tmp_path / "to", verify=True)["copied_bytes"] == report["bytes"]
+    assert hr.stage(tmp_path / "from", tmp_path / "to", verify=True)["copied_bytes"] == 0

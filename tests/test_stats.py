@@ -241,7 +241,7 @@ def test_bad_calls(store, tmp_path):
     (tmp_path / "d/x.csv").write_text("a,b\n1,2\n")
     with pytest.raises(hr.Unsupported, match="files of arrays"):
         hr.stats(tmp_path / "d/x.csv")
-    with pytest.raises(hr.UsageError, match="sample is for pictures"):
+    with pytest.raises(hr.UsageError, match="sample= is for pictures"):
         hr.stats(url, sample=3)
 
 

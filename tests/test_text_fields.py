@@ -213,6 +213,33 @@ def test_other_tokenizers_in_threads_and_processes(corpus: str, tmp_path: Path) 
     assert [row for b in batches for row in unpadded(b["s"])] == [made.encode(t) for t in texts(60)]
 
 
+class Tokenizer:
+    """As older versions of the package have it: without encode_batch_fast."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    @classmethod
+    def from_str(cls, text: str) -> Tokenizer:
+        return cls(tokenizers.Tokenizer.from_str(text))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("encode_batch_fast", "_inner"):
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+
+def test_an_older_package_of_tokenizers_gives_the_same(corpus: str, folder: Path) -> None:
+    older = Tokenizer(tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")))
+    pairs = [
+        (hr.text("text").tokenize(older), hr.text("text").tokenize(folder)),
+        (hr.json("messages").chat(older, template=CHATML), hr.json("messages").chat(folder, template=CHATML)),
+    ]
+    for old, new in pairs:
+        for a, b in zip(load(corpus, {"ids": old}), load(corpus, {"ids": new})):
+            assert unpadded(a["ids"]) == unpadded(b["ids"])
+
+
 def test_resumed_and_on_more_threads_it_is_the_same(corpus: str, folder: Path) -> None:
     field = {"ids": hr.text("text").tokenize(folder, max_len=9)}
     with hr.Loader(corpus, 7, field, seed=3, threads=1, output="numpy") as loader:
@@ -280,3 +307,82 @@ def test_a_template_whose_answers_cannot_be_found_is_refused(corpus: str, folder
     counting = "{{ messages | length }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
     with pytest.raises(hr.UsageError, match="mark them in the template"):
         load(corpus, {"ids": hr.json("messages").chat(folder, template=counting)})
+
+
+def test_roles_do_not_go_with_a_template_that_marks(folder: Path) -> None:
+    for roles in ("user", ("assistant", "tool"), ()):
+        with pytest.raises(hr.UsageError, match=r"roles=.*generation"):
+            hr.json("messages").chat(folder, template=MARKED, roles=roles)
+    hr.json("messages").chat(folder, template=MARKED, roles=["assistant"])
+
+
+TOOLS = [{"type": "function", "function": {"name": "turn", "parameters": {"type": "object", "properties": {}}}}]
+WITH_TOOLS = "{% if tools %}<|im_start|>tools\n{% for t in tools %}{{ t | tojson }}{% endfor %}<|im_end|>\n{% endif %}" + CHATML
+
+
+def test_tools_go_to_the_template(folder: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    made = transformers.AutoTokenizer.from_pretrained(folder)
+    own = [{"name": "stop"}]
+    some = chats(12)
+    for tools, source, given in (
+        (TOOLS, [{"c": c} for c in some], TOOLS),
+        (own, [{"c": {"messages": c, "tools": own}} for c in some], TOOLS),
+        (None, [{"c": {"messages": c, "tools": None}} for c in some], None),
+    ):
+        # A dict in a sample is its members: as a column it is one value.
+        data = hr.from_python({"c": [row["c"] for row in source]})
+        field = hr.json("c").chat(folder, template=WITH_TOOLS, tools=given)
+        with hr.Loader(data, 12, {"ids": field}, shuffle=False, output="numpy") as loader:
+            (batch,) = loader.epoch(0)
+        options: dict[str, Any] = {"chat_template": WITH_TOOLS, "tokenize": True, "return_dict": True}
+        assert unpadded(batch["ids"]) == [list(made.apply_chat_template(c, tools=tools, **options)["input_ids"]) for c in some]
+        plain = [list(made.apply_chat_template(c, **options)["input_ids"]) for c in some]
+        assert (unpadded(batch["ids"]) == plain) == (tools is None)
+    with pytest.raises(hr.UsageError, match="tools is a list of dicts"):
+        hr.json("c").chat(folder, tools="turn")  # type: ignore[arg-type]
+
+
+def test_chats_of_python_objects(folder: Path, corpus: str) -> None:
+    field = {"ids": hr.json("messages").chat(folder)}
+    wanted = [row for b in load(corpus, field) for row in unpadded(b["ids"])]
+    for source in ({"messages": chats(60)}, [{"messages": c} for c in chats(60)]):
+        batches = load(hr.from_python(source), field)  # type: ignore[arg-type]
+        assert [row for b in batches for row in unpadded(b["ids"])] == wanted
+
+
+def test_lists_of_structs_are_no_json(folder: Path, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    place = tmp_path / "chats.parquet"
+    pq.write_table(pa.table({"messages": chats(5)}), place)
+    with pytest.raises(hr.UsageError, match=r"columns messages\.role, messages\.content.*from_python\(pyarrow"):
+        hr.Loader(str(place), 2, {"ids": hr.json("messages").chat(folder)})
+    ds = hr.from_python(pq.read_table(place))
+    with hr.Loader(ds, 5, {"ids": hr.json("messages").chat(folder)}, shuffle=False, output="numpy") as loader:
+        (batch,) = loader.epoch(0)
+    assert all(len(row) > 4 for row in unpadded(batch["ids"]))
+
+
+def test_the_end_and_the_padding_are_those_of_the_tokenizers_own_settings(tmp_path: Path) -> None:
+    vocabulary = {"a": 0, "</s>": 1, "<pad>": 2, "<end>": 3, "<fill>": 4, "<unk>": 5}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="<unk>"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    made.save(str(tmp_path / "tokenizer.json"))
+    texts_ = hr.from_python({"text": ["a a", "a"]})
+
+    def numbers(tokenizer: Any) -> list[list[int]]:
+        with hr.Loader(texts_, 2, {"i": hr.text("text").tokenize(tokenizer, end=True)}, shuffle=False) as loader:
+            (batch,) = loader.epoch(0)
+        return batch["i"][0].tolist()
+
+    assert numbers(tmp_path) == [[0, 0, 1], [0, 1, 2]]
+    settings = {"eos_token": "<end>", "pad_token": {"content": "<fill>"}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert numbers(tmp_path) == numbers(tmp_path / "tokenizer.json") == [[0, 0, 3], [0, 3, 4]]
+    written = hr.tokenize(texts_, tmp_path / "tokens", tokenizer=tmp_path / "tokenizer.json")
+    assert written["end_of_document"] == 3
+    transformers = pytest.importorskip("transformers")
+    own = transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<end>", pad_token="<fill>")
+    assert numbers(own) == [[0, 0, 3], [0, 3, 4]]

@@ -118,6 +118,26 @@ def test_documents_give_positions_masks_and_borders(tmp_path: Path) -> None:
                 assert np.array_equal(batch["c"][row], ds[int(w)]["c"])
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_positions_and_masks_go_into_the_batch_beside_the_tokens(tmp_path: Path, in_memory: bool) -> None:
+    """Without the borders all columns have one size, and batches are made without a request for each sample."""
+    for name in "ab":
+        write_megatron(tmp_path / name, documents_of(ord(name), 60))
+    fields = {"t": hr.tokens(seq_len=SEQ), "p": hr.array("positions"), "m": hr.array("loss_mask")}
+    data = hr.open(str(tmp_path / "*.idx"), fields, in_memory=in_memory)
+    for part in (data, data[5:40]):
+        samples = [part[i] for i in range(len(part))]
+        with hr.Loader(part, 7, seed=2, tail="keep", output="numpy") as loader:
+            seen = []
+            for batch in loader:
+                for row, i in enumerate(batch.indices):
+                    for name in fields:
+                        assert np.array_equal(batch[name][row], samples[int(i)][name])
+                    seen.append(int(i))
+            assert sorted(seen) == list(range(len(part)))
+            assert loader.stats()["stages"]["resolve"]["items"] == 0
+
+
 def test_plain_files_of_tokens(tmp_path: Path) -> None:
     stream = np.random.default_rng(0).integers(0, 65536, 500).astype(np.uint16)
     expected = windows_of(stream)
@@ -127,7 +147,7 @@ def test_plain_files_of_tokens(tmp_path: Path) -> None:
     header[:3] = 20240520, 1, len(stream)
     (tmp_path / "llmc.bin").write_bytes(header.tobytes() + stream.tobytes())
     assert np.array_equal(all_of(str(tmp_path / "llmc.bin")), expected)
-    header[:3] = 20240801, 1, len(stream)
+    header[:3] = 20240801, 7, len(stream)
     (tmp_path / "llama.bin").write_bytes(header.tobytes() + stream.astype("<u4").tobytes())
     assert np.array_equal(all_of(str(tmp_path / "llama.bin")), expected)
     np.save(tmp_path / "t.npy", stream)

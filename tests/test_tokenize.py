@@ -372,7 +372,7 @@ def test_mistakes_are_named(tmp_path: Path, tokenizer: Path) -> None:
         ({"tokenizer": tmp_path / "no.json"}, "no tokenizer"),
         ({"tokenizer": 3}, "tokenizer is 3"),
         ({"bad_samples": "replace"}, "bad_samples"),
-        ({"source": str(tmp_path / "t.parquet"), "field": "texts"}, "have id, body, not 'texts'"),
+        ({"source": str(tmp_path / "t.parquet"), "field": "texts"}, "have no 'texts'; texts are in body"),
         ({"source": str(tmp_path / "two.jsonl")}, "which field has the texts.* a, b"),
         ({"source": str(tmp_path / "none.jsonl")}, "none.jsonl"),
         ({"source": str(tmp_path / "no-*.jsonl.gz")}, "no-"),
@@ -408,3 +408,50 @@ def test_the_command_and_verify(tmp_path: Path, tokenizer: Path) -> None:
     place.write_bytes(data)
     bad = subprocess.run([*run, "verify", str(tmp_path / "out")], capture_output=True, text=True, env=env)
     assert bad.returncode == 1 and "not as it was written" in " ".join(bad.stdout.split())
+
+
+def test_texts_inside_json_of_a_tar(tokenizer: Path, tmp_path: Path) -> None:
+    import io
+    import tarfile
+
+    texts = corpus(40)
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for i, text in enumerate(texts):
+            value = {"body": {"text": text if i != 7 else 7}, "id": i} if i != 9 else [1]
+            data = json.dumps(value).encode() if i != 11 else b"{broken"
+            info = tarfile.TarInfo(f"{i:04d}.json")
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    source = str(tmp_path / "a.tar")
+    with pytest.raises(hr.UsageError, match=r"json\.MEMBER"):
+        hr.tokenize(source, tmp_path / "t", tokenizer=tokenizer)
+    with pytest.raises(hr.DataError, match=r"document 7: its 'body.text' is no text; bad_samples='skip'"):
+        hr.tokenize(source, tmp_path / "t", tokenizer=tokenizer, field="json.body.text")
+    made = hr.tokenize(source, tmp_path / "u", tokenizer=tokenizer, field="json.body.text", bad_samples="skip")
+    assert made["left_out"] == 3 and [place.split()[-1] for place, _ in made["left_out_are"]] == ["7", "9", "11"]
+    good = [t for i, t in enumerate(texts) if i not in (7, 9, 11)]
+    ds = hr.open(str(tmp_path / "u"))
+    assert [ds[i]["tokens"].tolist() for i in range(len(ds))] == expected(tokenizer, good)
+
+
+def test_a_missing_text_of_a_table_names_the_remedy(tokenizer: Path, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    place = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"text": ["a", None, "c"], "number": [1, 2, 3]}), place)
+    with pytest.raises(hr.DataError, match=r"document 1: it has no 'text'; bad_samples='skip'"):
+        hr.tokenize(place, tmp_path / "t", tokenizer=tokenizer)
+    with pytest.raises(hr.UsageError, match=r"'number' holds int; texts are in text"):
+        hr.tokenize(place, tmp_path / "t", tokenizer=tokenizer, field="number")
+    with pytest.raises(hr.UsageError, match="no 'other'; texts are in text"):
+        hr.tokenize(place, tmp_path / "t", tokenizer=tokenizer, field="other")
+
+
+def test_a_json_list_and_a_file_as_target_are_named(tokenizer: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"text": "a"}]))
+    with pytest.raises(hr.DataError, match=r"one object a line.*jq"):
+        hr.tokenize(str(tmp_path / "a.json"), tmp_path / "t", tokenizer=tokenizer)
+    for place in ("a.json", "a.json/t"):
+        with pytest.raises(hr.UsageError, match="give a folder"):
+            hr.tokenize(hr.from_python({"text": ["a"]}), tmp_path / place, tokenizer=tokenizer)

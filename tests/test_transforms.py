@@ -33,9 +33,9 @@ These are the steps that can follow `hr.image(...)`. Parameters, defaults and di
 name in `torchvision.transforms.v2` (`random_flip`, which may also be called `random_horizontal_flip`, is its `RandomHorizontalFlip`). The random numbers are headrace's own: they follow from (seed, epoch, sample,
 step). [gallery.md](gallery.md) shows a picture of every step.
 
-Steps take u8 pixels and give u8 pixels; `normalize`, `cast` and `layout` say how the last pass writes them. Where torchvision's functions differ between tensors and Pillow images, headrace's results are those of **v2 on u8 tensors**. Resizing is **Pillow's**
-(torchvision's on Pillow images), whose nearest is called `nearest-exact` for tensors. Gray pictures have one channel. Steps that change colours leave alpha alone; steps that move, blur or erase pixels
-change it like the others.
+Steps take u8 pixels and give u8 pixels; `normalize`, `cast` and `layout` are applied at the end. If torchvision's functions differ between tensors and Pillow images, headrace's results are those of
+**v2 on u8 tensors**. Resizing is **Pillow's** (what torchvision does with Pillow images); for tensors torchvision calls its nearest filter `nearest-exact`. Gray pictures have one channel. Steps that change
+colours do not change alpha; steps that move, blur or erase pixels do.
 
 The tests make this table (`python tests/test_transforms.py --write`) and check it. They use {pictures} pictures of different sizes
 in colour and gray, with {cases} settings. For steps that choose out of a set (the last rows) they draw {draws} pictures and look for each
@@ -54,12 +54,10 @@ among all that torchvision could have made. `F` is `torchvision.transforms.v2.fu
 """
 
 TAIL = """
-- `random_rotation` and `random_affine`: the size stays; `expand` is not there.
-- `gaussian_blur`: an undecided level may be another on a processor that does not multiply and add in one (before AVX2).
-- Steps that draw (`rand_augment` and the like) have amounts as torchvision's: many are tenths, whose products with levels are whole
-  numbers, so more is undecided.
-- `random_erasing` comes before `normalize`, so its `value` is a level; `"random"` is noise that `normalize(hr.IMAGENET)` makes nearly
-  normal, of mean 0 and deviation 1, cut where colours end.
+- `random_rotation` and `random_affine` keep the size; there is no `expand`.
+- `gaussian_blur`: undecided levels may differ on processors without a fused multiply-add (before AVX2).
+- `rand_augment` and the like have more undecided pixels, because many of their amounts are tenths, whose products with levels are whole numbers.
+- `random_erasing` comes before `normalize`, so its `value` is a level. With `"random"` it is noise that has about mean 0 and deviation 1 after `normalize(hr.IMAGENET)`.
 - `color_jitter` and `gaussian_blur` take `p`, as if in torchvision's `RandomApply`.
 """
 

@@ -274,8 +274,8 @@ def test_normalising_volumes(npz):
         ({"patch": PATCH, "window": 2}, "a sample is a file"),
         ({"patch": PATCH, "tiled": True}, "files of one shape"),
         ({"patch": PATCH, "foreground": "z", "share": 0.5}, "no variable 'z'"),
-        ({"patch": PATCH, "tiled": True, "foreground": "y", "share": 0.5}, "tiled and starts say it too"),
-        ({"foreground": "y", "share": 0.5}, "goes with patch|a patch"),
+        ({"patch": PATCH, "tiled": True, "foreground": "y", "share": 0.5}, "leave tiled= and starts= out"),
+        ({"foreground": "y", "share": 0.5}, "needs patch|a patch"),
     ],
     ids=str,
 )
@@ -286,8 +286,8 @@ def test_what_does_not_fit_is_said(npz, options, words):
 
 def test_bad_calls(npz, tmp_path):
     for options, words in (
-        ({"foreground": "y"}, "go together"),
-        ({"share": 0.5}, "go together"),
+        ({"foreground": "y"}, "are given together"),
+        ({"share": 0.5}, "are given together"),
         ({"foreground": "y", "share": 1.5}, "at most 1"),
         ({"foreground": 3, "share": 0.5}, "name of the label"),
         ({"starts": "abc"}, "list of positions"),
@@ -379,11 +379,11 @@ def test_rows_of_volumes(npz):
     [
         ({"starts": [0, 21], "window": 4}, "row 1 of starts: there is no sample at 21 along 'axis0'; the last is at 20"),
         ({"starts": [-1]}, "row 0 of starts"),
-        ({"starts": [[0, 1]]}, "no field has a patch"),
+        ({"starts": [[0, 1]]}, "no field has patch="),
         ({"starts": [[0, 1]], "patch": (4, 5)}, "1 numbers for a patch of 2 axes"),
         ({"starts": [[0, 1, 1], [3, 7, 1]], "patch": (4, 5)}, "row 1 of starts: a patch of 4 from 7 on .* which has 10"),
         ({"starts": [[0, 1, -1]], "patch": (4, 5)}, "row 0 of starts"),
-        ({"starts": [0], "stride": 2}, "stride says it too"),
+        ({"starts": [0], "stride": 2}, "leave one of them out"),
         ({"starts": [[0, 1, 1]], "patch": (4, 5), "tiled": True}, "tiled"),
     ],
     ids=str,

@@ -124,9 +124,9 @@ def test_windows_patches_and_selections_go_by_the_datasets_own_names(folder):
         close(
             hr.open(ds, {"x": hr.array("t", window=2, sel={"level": 500, "lat": slice(0, 40)})})[1]["x"], want[1:3, 1:][:, :, 2:]
         )
-        with pytest.raises(hr.UsageError, match="patch along 'lat', of which the Dataset holds a part"):
+        with pytest.raises(hr.UsageError, match="patch cuts 'lat', but the xarray Dataset holds only a part"):
             hr.open(ds, {"x": hr.array("t", patch=(2, 2))})
-        with pytest.raises(hr.UsageError, match=r"takes 8 steps .* 'time' has 7"):
+        with pytest.raises(hr.UsageError, match=r"needs 8 steps .* 'time' has only 7"):
             hr.open(ds, {"x": hr.array("t", window=8)})
 
 
@@ -175,7 +175,7 @@ def test_one_variable_in_memory_is_named_and_the_others_are_read(folder):
         close(hr.open(ds, {"x": hr.array("u")})[3]["x"], ds.u.values[3])
         with pytest.raises(hr.UsageError, match="no variable 'v'; it has"):
             hr.open(ds, {"x": hr.array("v")})
-    with opened(folder, "netcdf4") as ds, pytest.raises(hr.UsageError, match="do not follow each other"):
+    with opened(folder, "netcdf4") as ds, pytest.raises(hr.UsageError, match="are not consecutive"):
         hr.open(ds.isel(time=[1, 5, 3]))
     with opened(folder, "mfdataset") as ds, pytest.raises(hr.UsageError, match="follow each other along 'time'"):
         hr.open(ds, {"x": hr.array("t", along="lat")})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether pictures decoded by the GPU equal those of the CPU: python bench/gpu/check.py [pictures].
 
-Samplings, odd sizes, restart marks, grayscale, progressive, qualities 1 to 100; random crops, flips and borders; u8 and floats.
+Samplings, odd sizes, restart marks, grayscale, progressive, EXIF, qualities 1 to 100; random crops, flips, colours and erasing; u8 and floats.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageFile
 
+WHERE = "cpu" if common.is_dry() else "cuda"
 ImageFile.MAXBLOCK = 1 << 22  # optimised tables of small pictures of high quality
 
 
@@ -62,7 +63,10 @@ def tar_of(pictures: int) -> str:
 
 def ways() -> dict[str, Any]:
     crop = hr.image("jpg").random_resized_crop(64).random_flip()
+    jittered = crop.color_jitter(0.4, 0.4, 0.4, 0.2).random_grayscale(0.2).random_erasing(0.5, value="random")
     return {
+        "jitter, grayscale, erasing, u8": jittered,
+        "turned by EXIF": hr.image("jpg", orient=True).random_resized_crop(64),
         "crops, u8": crop,
         "crops, bf16": crop.normalize(common.MEAN, common.STD).cast("bf16").layout("NHWC"),
         "bicubic, f32": hr.image("jpg").resize((96, 80), filter="bicubic").normalize(common.MEAN, common.STD),
@@ -71,8 +75,13 @@ def ways() -> dict[str, Any]:
 
 
 def differences(source: str, field: Any, decode: str) -> dict[str, int]:
-    made = [hr.Loader(source, 500, {"image": field}, seed=3, tail="keep", device="cuda", decode=d) for d in (decode, "cpu")]
-    different, values = torch.zeros((), dtype=torch.int64, device="cuda"), 0  # nobody waits before the end
+    made = [
+        hr.Loader(
+            source, 500, {"image": field}, seed=3, tail="keep", **({} if common.is_dry() else {"device": "cuda", "decode": d})
+        )
+        for d in (decode, "cpu")
+    ]
+    different, values = torch.zeros((), dtype=torch.int64, device=WHERE), 0  # nobody waits before the end
     for a, b in zip(*made, strict=True):
         x, y = a["image"], b["image"]
         assert x.shape == y.shape and x.dtype == y.dtype
@@ -80,11 +89,11 @@ def differences(source: str, field: Any, decode: str) -> dict[str, int]:
         values += x.numel()
     plain = hr.Loader(source, 500, {"image": field}, seed=3, tail="keep", output="torch")
     for a, b in zip(made[0], plain.epoch(1), strict=True):
-        different += (a["image"] != b["image"].to("cuda", non_blocking=True)).sum()
+        different += (a["image"] != b["image"].to(WHERE, non_blocking=True)).sum()
         values += b["image"].numel()
         if values > 1e9:
             break
-    device = made[0].stats()["device"]
+    device = made[0].stats().get("device", {"decoded_on_device": 0, "decoded_on_cpu": 0})
     return {
         "values": values,
         "different": int(different),
@@ -94,7 +103,8 @@ def differences(source: str, field: Any, decode: str) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    torch.cuda.init()
+    if not common.is_dry():
+        torch.cuda.init()
     tar = tar_of(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
     wrong = 0
     for name, field in ways().items():

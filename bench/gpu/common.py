@@ -29,6 +29,7 @@ def _photo(seed: int) -> bytes:
 
 def photos(images: int) -> pathlib.Path:
     """Tar shards of JPEGs of 500x375, made once from seeds."""
+    images = min(images, 64) if is_dry() else images
     shards = root() / f"shards-{images}"
     if (shards / "headrace.json").exists():
         return shards
@@ -52,6 +53,8 @@ def fields(dtype: str = "bf16") -> dict[str, Any]:
 
 
 def loader(shards: pathlib.Path, **options: Any) -> hr.Loader:
+    if is_dry():
+        options |= {"device": "cpu", "decode": "cpu", "batch_size": 16}
     return hr.Loader(str(shards), options.pop("batch_size", BATCH), fields(options.pop("dtype", "bf16")), seed=1, **options)
 
 
@@ -61,11 +64,39 @@ def batches(made: hr.Loader) -> Iterator[Any]:
         yield from made
 
 
+def is_dry() -> bool:
+    """Nothing is measured: the programs run for a moment on the CPU."""
+    return os.environ.get("HEADRACE_BENCH_DRY") == "1"
+
+
+def synchronize() -> None:
+    if not is_dry():
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def _results() -> pathlib.Path:
+    return pathlib.Path(os.environ.get("HEADRACE_BENCH_RESULTS", "build/results/gpu.jsonl"))
+
+
+def results() -> list[dict[str, Any]]:
+    where = _results()
+    return [json.loads(line) for line in where.read_text().splitlines()] if where.exists() else []
+
+
 def record(stage: str, result: dict[str, Any]) -> None:
     """Adds a line to the results; they are gathered by table.py."""
-    line = {"stage": stage, "cores": len(os.sched_getaffinity(0)), "time": time.strftime("%F %T"), **result}
+    task = os.environ.get("HEADRACE_BENCH_TASK")
+    line = {
+        "stage": stage,
+        "cores": len(os.sched_getaffinity(0)),
+        "time": time.strftime("%F %T"),
+        **({"task": task} if task else {}),
+        **result,
+    }
     print(json.dumps(line), flush=True)
-    where = pathlib.Path(os.environ.get("HEADRACE_BENCH_RESULTS", "build/results/gpu.jsonl"))
+    where = _results()
     where.parent.mkdir(parents=True, exist_ok=True)
     with where.open("a") as out:
         out.write(json.dumps(line) + "\n")

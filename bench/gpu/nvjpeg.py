@@ -58,6 +58,8 @@ def measure(batch: int, states: int, seconds: float = 3.0) -> float:
 
 
 if __name__ == "__main__":
+    if common.is_dry():
+        raise SystemExit(print("nvJPEG alone: there is nothing to try without a GPU"))
     for size in [int(a) for a in sys.argv[1:]] or [32, 64, 128, 256]:
         for states in (1, 2, 3):
             common.record("nvjpeg", {"batch": size, "states": states, "rate": round(measure(size, states))})

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arguments of these programs: name=value for the options they know, paths for the rest.
+// The arguments of these programs: name=value for the options they know, paths for the rest; and
+// the main() of those that take options alone.
 #pragma once
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "base/status.h"
 
 namespace headrace {
 
@@ -35,6 +39,15 @@ inline std::vector<std::string> pieces(const std::string& s) {
     at = end + 1;
   }
   return out;
+}
+
+// Runs with the arguments; what failed is said, and is the exit status.
+inline int run_program(int argc, char** argv, Options options, Status (*run)(Options&)) {
+  read_arguments(argc, argv, options);
+  const Status status = run(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", status.text().c_str());
+  return 1;
 }
 
 }  // namespace headrace

@@ -5,16 +5,25 @@
 // decode.  Prints samples/s with and without latency, by sample ranges and by whole runs, and the
 // share of a limited bandwidth that is used.
 //
+// Beside it the bare loop: the same store, as many bytes under way as the loader had, and nothing
+// else but what cannot be left out: of a run each value is copied into memory of its own, of a pool
+// only after other runs came.  "of bare" is the loader's rate over it.
+//
 //   far_loop [samples=20000] [bytes=100000] [latency_ms=50] [threads=8] [batch=16,64,256]
 //            [order=pool,none] [read=ranges,runs] [budget_mib=1024] [rate_mb=100] [rounds=3]
-//            [limit_mb=0]
+//            [limit_mb=0] [bare=1]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "arguments.h"
+#include "base/mutex.h"
+#include "base/rng.h"
+#include "batch/buffer_pool.h"
 #include "format/registry.h"
 #include "loader/loader.h"
 #include "open/open.h"
@@ -78,6 +87,10 @@ struct Way {
 struct Measured {
   double samples_per_second = 0;
   EngineStats stats;
+
+  uint64_t bytes_under_way() const {
+    return stats.most_reads_under_way * stats.read.bytes / std::max<uint64_t>(1, stats.read.items);
+  }
 };
 
 // One epoch, timed from the first batch on.
@@ -118,6 +131,105 @@ Result<Measured> measure(const std::shared_ptr<const Store>& store, const Way& w
   return out;
 }
 
+// Reads that came back, for the one thread of the bare loop.
+class Arrivals {
+ public:
+  void add(SharedBuffer buffer, Status status) {
+    MutexLock lock(mu_);
+    if (!status.ok()) failed_ = std::move(status);
+    came_.push_back(std::move(buffer));
+    wakes_.notify_one();
+  }
+  // All that came since the last call, at least one.
+  Result<std::vector<SharedBuffer>> wait() {
+    std::vector<SharedBuffer> out;
+    MutexLock lock(mu_);
+    while (came_.empty()) wakes_.wait(mu_);
+    out.swap(came_);
+    if (!failed_.ok()) return failed_;
+    return out;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar wakes_;
+  std::vector<SharedBuffer> came_ HEADRACE_GUARDED_BY(mu_);
+  Status failed_ HEADRACE_GUARDED_BY(mu_);
+};
+
+// The runs that a pool holds, and the values that are copied out of them.
+class HeldRuns {
+ public:
+  HeldRuns(BufferPool& pool, uint64_t value_bytes, uint64_t hold_bytes)
+      : pool_(pool), value_bytes_(value_bytes), hold_bytes_(hold_bytes) {}
+
+  // As many values as the run has, each of another run of those that are held.
+  void add(SharedBuffer run) {
+    const uint64_t values = run->size() / value_bytes_;
+    held_bytes_ += run->size();
+    held_.push_back(std::move(run));
+    std::vector<SharedBuffer> batch;
+    for (uint64_t v = 0; v < values; ++v) {
+      const SharedBuffer& from = held_[v * held_.size() / values];
+      const SharedBuffer& to = batch.emplace_back(pool_.take(value_bytes_));
+      std::memcpy(to->data(), from->data() + v * value_bytes_, value_bytes_);
+    }
+    while (held_bytes_ > hold_bytes_) {
+      held_bytes_ -= held_.front()->size();
+      held_.pop_front();
+    }
+  }
+
+ private:
+  BufferPool& pool_;
+  const uint64_t value_bytes_, hold_bytes_;
+  std::deque<SharedBuffer> held_;
+  uint64_t held_bytes_ = 0;
+};
+
+constexpr uint64_t kRunBytes = 4 << 20;        // a block of the order
+constexpr uint64_t kPoolBytes = 512ull << 20;  // what a pool holds, at least
+
+// Samples/s of reads alone, so many bytes under way at a time.
+Result<double> measure_bare(const std::shared_ptr<const Store>& store, const Way& way,
+                            uint64_t bytes_under_way, Options& options) {
+  const uint64_t bytes = std::stoull(options["bytes"]);
+  const bool runs = way.read == "runs";
+  const uint64_t values = runs ? std::max<uint64_t>(1, kRunBytes / bytes) : 1;
+  const uint64_t reads = std::stoull(options["samples"]) / values;
+  const uint64_t under_way = std::max<uint64_t>(1, bytes_under_way / (values * bytes));
+  const uint64_t places = kShardSamples / values;  // of one shard
+  const auto pool = BufferPool::make(std::stoull(options["budget_mib"]) << 19, slab_arena());
+  HeldRuns held(*pool, bytes, way.order == "pool" ? kPoolBytes : 0);
+  Arrivals arrivals;
+  uint64_t sent = 0, came = 0;
+  Clock::time_point begin;
+  while (came < reads) {
+    std::vector<ReadRequest> requests;
+    for (; sent < reads && sent - came < under_way; ++sent) {
+      const uint64_t place = way.order == "pool" ? Key(sent).value() % places : sent % places;
+      ReadRequest& request = requests.emplace_back();
+      request.path = "far/1000.tar";
+      request.offset = place * values * bytes;
+      request.length = values * bytes;
+      SharedBuffer into = pool->take_later();
+      request.into = std::move(*into);
+      request.done = [&arrivals, into](ReadRequest&& done) {
+        *into = std::move(done.into);
+        arrivals.add(into, std::move(done.status));
+      };
+    }
+    store->read(requests);
+    HEADRACE_ASSIGN(std::vector<SharedBuffer> now, arrivals.wait());
+    if (begin == Clock::time_point()) begin = Clock::now();
+    came += now.size();
+    if (runs)
+      for (SharedBuffer& run : now) held.add(std::move(run));
+  }
+  return static_cast<double>(reads * values) /
+         std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -138,13 +250,19 @@ Status run(Options& options) {
     for (const std::string& read : pieces(options["read"]))
       for (const std::string& batch : pieces(options["batch"])) {
         const Way way{std::stoull(batch), order, read};
-        std::vector<double> near, late;
+        const int64_t latency_ms = std::stoll(options["latency_ms"]);
+        std::vector<double> near, late, bare_near, bare_late;
         Measured last;
         for (int round = 0; round < std::stoi(options["rounds"]); ++round) {
           HEADRACE_ASSIGN(const Measured a, measure(far(0), way, options));
-          HEADRACE_ASSIGN(last, measure(far(std::stoll(options["latency_ms"])), way, options));
+          HEADRACE_ASSIGN(last, measure(far(latency_ms), way, options));
           near.push_back(a.samples_per_second);
           late.push_back(last.samples_per_second);
+          if (options["bare"] == "0") continue;
+          HEADRACE_ASSIGN(bare_near.emplace_back(),
+                          measure_bare(far(0), way, a.bytes_under_way(), options));
+          HEADRACE_ASSIGN(bare_late.emplace_back(),
+                          measure_bare(far(latency_ms), way, last.bytes_under_way(), options));
         }
         std::printf(
             "%-5s %-6s batch %4s   0 ms %8.0f/s   %s ms %8.0f/s   ratio %.2f   reads under way "
@@ -160,27 +278,32 @@ Status run(Options& options) {
         if (limit > 0)
           std::printf("   of the bandwidth %.2f",
                       median(late) * std::stod(options["bytes"]) / static_cast<double>(limit));
+        if (!bare_near.empty())
+          std::printf("   bare %.0f/s %.0f/s ratio %.2f   of bare %.2f %.2f", median(bare_near),
+                      median(bare_late), median(bare_late) / median(bare_near),
+                      median(near) / median(bare_near), median(late) / median(bare_late));
         std::printf("\n");
         std::fflush(stdout);
       }
   return {};
 }
 
-int main_of(int argc, char** argv) {
-  Options options{{"samples", "20000"},    {"bytes", "100000"},    {"latency_ms", "50"},
-                  {"threads", "8"},        {"batch", "16,64,256"}, {"order", "pool,none"},
-                  {"read", "ranges,runs"}, {"budget_mib", "1024"}, {"rate_mb", "100"},
-                  {"rounds", "3"},         {"limit_mb", "0"}};
-  read_arguments(argc, argv, options);
-  const Status status = run(options);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "%s\n", status.text().c_str());
-  return 1;
-}
-
 }  // namespace
 }  // namespace headrace
 
 int main(int argc, char** argv) {
-  return headrace::main_of(argc, argv);
+  return headrace::run_program(argc, argv,
+                               {{"samples", "20000"},
+                                {"bytes", "100000"},
+                                {"latency_ms", "50"},
+                                {"threads", "8"},
+                                {"batch", "16,64,256"},
+                                {"order", "pool,none"},
+                                {"read", "ranges,runs"},
+                                {"budget_mib", "1024"},
+                                {"rate_mb", "100"},
+                                {"rounds", "3"},
+                                {"limit_mb", "0"},
+                                {"bare", "1"}},
+                               headrace::run);
 }

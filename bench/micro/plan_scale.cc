@@ -79,7 +79,7 @@ void bench_rank(const std::shared_ptr<const BlockTree>& tree, uint32_t world, ui
   const double first_ms = seconds_since(start) * 1e3;
   uint64_t looked = slots.size();
   double worst = 0;
-  while (looked < 20000000 && plan->steps_from(g) > 0) {
+  while (looked < 20000000 && plan->steps_from(3, g) > 0) {
     const double before = now();
     g = plan->step(3, g, slots).value();
     looked += slots.size();

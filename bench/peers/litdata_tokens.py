@@ -10,9 +10,11 @@ import pathlib
 import sys
 import time
 
-import litdata
-import numpy as np
-import torch
+sys.path = [p for p in sys.path if p != str(pathlib.Path(__file__).resolve().parent)]  # litdata.py there is a contender
+
+import litdata  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
 
 ROWS, BLOCK, PIECE = 64, 2049, 2048 * 512
 

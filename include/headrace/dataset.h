@@ -38,6 +38,7 @@ struct OpenOptions {
   std::string along = {};  // the axis that samples run along; "": the first of the first variable
   int64_t stride = 1;      // from one sample's position to the next
   bool tiled = false;      // patches stand side by side, each a sample
+  bool gaps = false;       // samples may go over gaps of the axis's coordinate
 };
 
 // Cheap to copy; copies share what is open.  Thread-safe.

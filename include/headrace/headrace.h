@@ -11,3 +11,4 @@
 #include "headrace/pack.h"
 #include "headrace/plan.h"
 #include "headrace/stats.h"
+#include "headrace/tokens.h"

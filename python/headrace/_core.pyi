@@ -168,6 +168,8 @@ class Source:
     @property
     def notices(self) -> list: ...
 
+    def add_notice(self, arg: str, /) -> None: ...
+
     @property
     def classes(self) -> list: ...
 
@@ -183,7 +185,7 @@ class Source:
 
     def weighted(self, arg0: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], arg1: int, /) -> Source: ...
 
-    def packed(self, lengths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int, window: int) -> Source: ...
+    def packed(self, lengths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int, window: int, anew: bool) -> Source: ...
 
     def within_budget(self, lengths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], most: int, padded: bool, by_length: bool, most_samples: int, window: int) -> Source: ...
 
@@ -388,9 +390,9 @@ class PlanOptions:
     def global_batch(self) -> int: ...
 
 class LoaderOptions:
-    def __init__(self, *, plan: PlanOptions, threads: int, memory_budget: int, local_ranks: int, most_replaced: int | None, mix: MixOptions | None, processes: int, read_runs: bool, device: int | None, decode: DecodeOn, pinned: bool, packing: RowPacking | None) -> None:
+    def __init__(self, *, plan: PlanOptions, threads: int, memory_budget: int, local_ranks: int, most_replaced: int | None, mix: MixOptions | None, processes: int, read_runs: bool, device: int | None, decode: DecodeOn, device_memory_budget: int, pinned: bool, packing: RowPacking | None) -> None:
         """
-        threads, memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise
+        threads, memory_budget, device_memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise
         """
 
 class RawBatch:
@@ -423,9 +425,6 @@ class Loader:
 
     @property
     def added(self) -> list[str]: ...
-
-    @property
-    def epoch_length(self) -> int: ...
 
     @property
     def steps_in_epoch(self) -> int: ...
@@ -517,15 +516,21 @@ class ItemThread:
         Calls a function, which must not raise, on the thread; returns when it is done.
         """
 
+class ItemFetch:
+    def __init__(self, object: object, many: object | None) -> None: ...
+
 class ItemEncoder:
     def __init__(self, arg: dict, /) -> None: ...
 
     def encode(self, arg: object, /) -> object: ...
 
-    def encode_rows(self, object: object, fetch_many: object | None, numbers: bytes, place: object) -> tuple:
+    def encode_rows(self, fetch: ItemFetch, numbers: bytes, place: object) -> tuple:
         """
         (answer, rows that the place has no room for, [(number in the call, exception)])
         """
+
+    def make_rows(self, fetch: ItemFetch, header: bytes, places: list) -> list:
+        """[(number in the call, exception)]"""
 
 def item_source(description: dict, thread: ItemThread) -> Source: ...
 

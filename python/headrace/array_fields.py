@@ -21,7 +21,9 @@ class Starts:
 
         rows = np.asarray(table)
         if rows.dtype.kind not in "iu" or rows.ndim not in (1, 2) or rows.size == 0:
-            raise UsageError(f"starts is a list of positions, or of rows (position, corner of the patch), not {table!r}")
+            raise UsageError(
+                f"starts is a list of positions, [7, 3], or of positions with the patch's corner, [[7, 0, 128]], not {table!r}"
+            )
         self.rows = np.ascontiguousarray(rows.reshape(len(rows), -1), np.int64)
 
     def __repr__(self) -> str:
@@ -118,13 +120,13 @@ def _window_options(options: dict[str, Any]) -> dict[str, Any]:
     if "foreground" in out and not isinstance(out["foreground"], str):
         raise UsageError(f"foreground is the name of the label, not {out['foreground']!r}")
     if ("foreground" in out) != ("share" in out):
-        raise UsageError("foreground and share go together: foreground='y', share=0.4")
+        raise UsageError("foreground= and share= are given together: foreground='y', share=0.4")
     if "share" in out and not (isinstance(out["share"], (int, float)) and 0 < out["share"] <= 1):
         raise UsageError(f"share is a number above 0, at most 1, not {out['share']!r}")
     if out.get("tiled") not in (None, True):
         raise UsageError(f"tiled is True or False, not {out['tiled']!r}")
     if out.get("tiled") and "patch" not in out:
-        raise UsageError("tiled=True goes with patch=(…)")
+        raise UsageError("tiled=True needs the size of the patches: patch=(64, 64)")
     return out
 
 
@@ -217,7 +219,7 @@ def columns(names: Sequence[str], *, dtype: Any = "f32", missing: str | float = 
         raise UsageError(f'missing is "error", "nan", "drop" or a number, not {missing!r}')
     dtype = dtype_name(dtype)
     if missing == "nan" and dtype[:1] in "iu":
-        raise UsageError(f'missing="nan" goes with "f32" or "f64"; {dtype} has no NaN')
+        raise UsageError(f'missing="nan" needs dtype="f32" or "f64": {dtype} has no NaN')
     out = ColumnsField("array", ",".join(names))
     out.columns, out.missing, out.dtype, out.finish = list(names), missing, dtype, "array"
     return out

@@ -64,7 +64,9 @@ class Blend:
         return Blend(parts, self.epoch_samples, self.exhausted, self.epochs)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise UsageError("a blend has no order of its own: make views of its sources, or hr.blend of views; a + b has one")
+        raise UsageError(
+            "a blend has no order of its own, so it cannot be indexed; take the samples from its sources, or use a + b"
+        )
 
     repeat = balance = __getitem__ = __add__ = _refuse
 
@@ -137,6 +139,11 @@ def flattened(parts: Sequence[Part]) -> list[Part]:
         if not isinstance(part.source, Blend):
             out.append(part)
             continue
+        if part.source.epochs is not None or part.source.exhausted == "stop" or part.source.epoch_samples:
+            raise UsageError(
+                f"blend: '{part.name}' is a blend with epochs=, exhausted= or epoch_samples=, which are for the outermost blend: "
+                "give them there, and weights here"
+            )
         inner = part.source.parts()
         total = sum(p.weight for p in inner) or 1.0
         for own in inner:
@@ -191,7 +198,7 @@ def blend(
             raise UsageError(f"epochs name every source, {', '.join(map(repr, names))}, not {epochs!r}")
         out.epochs = {name: _share(epochs[name], f"epochs of '{name}'") for name in names}
         if epoch_samples or exhausted == "stop":
-            raise UsageError("epochs= says how long an epoch is; epoch_samples= and exhausted='stop' do too: give one of them")
+            raise UsageError("epochs=, epoch_samples= and exhausted='stop' all say how long an epoch is; give one of them")
     if not any((out.epochs or {p.name: p.weight for p in out.parts()}).values()):
         raise UsageError("blend: no source has a weight above 0")
     return out

@@ -108,6 +108,11 @@ def index(
     to: Annotated[str, typer.Option(help="The folder that the index is written to.")] = "",
     root: Root = None,
     lengths: Annotated[str, typer.Option(help="Counts the values of this field, for hr.packed and max_tokens.")] = "",
+    tokenizer: Annotated[str, typer.Option(help="With --lengths: counts the tokens that .tokenize() makes of the texts.")] = "",
+    chat: Annotated[bool, typer.Option("--chat", help="With --tokenizer: those that .chat() makes of messages.")] = False,
+    template: Annotated[str, typer.Option(help="With --chat: the chat template, a file.")] = "",
+    special: Annotated[bool, typer.Option(help="With --tokenizer: as .tokenize(special=…).")] = True,
+    end: Annotated[bool, typer.Option("--end", help="With --tokenizer: as .tokenize(end=True).")] = False,
 ) -> None:
     """Builds the index ahead of time, for [bold]Loader(index=…)[/]; or counts lengths, which are kept beside the data.
 
@@ -118,7 +123,12 @@ def index(
     if lengths:
         from .lengths import lengths_of
 
-        counted = lengths_of(hr.open(source), lengths, hr.tokens(lengths), ahead=True)
+        field: hr.fields.Field = hr.tokens(lengths)
+        if tokenizer and chat:
+            field = hr.json(lengths).chat(tokenizer, template=template or None)
+        elif tokenizer:
+            field = hr.text(lengths).tokenize(tokenizer, special=special, end=end)
+        counted = lengths_of(hr.open(source), lengths, field, ahead=True)
         words = f"{terminal.count(len(counted), 'sample')}, {int(counted.sum()):,} elements of '{lengths}'"
         terminal.console().print(terminal.plain(words), soft_wrap=True)
     if not to:

@@ -48,6 +48,11 @@ def compiled(name: str, functions: list[Any]) -> Compiled | None:
             f"field '{name}': a function of numba's has the signature (value, out) or (value, out, uint64 seed), with shape= "
             f"declared, or gives a number for (value); this one has {function.signatures[0]}"
         )
+    for argument in arguments:
+        if isinstance(argument, types.Array) and argument.layout == "F":
+            raise UsageError(
+                f"field '{name}': numba's signature has {argument}, columns first, and values here lie row by row: write [:, ::1]"
+            )
     value, result = arguments[0], returns if gives_number else arguments[1].dtype
     element = value.dtype if isinstance(value, types.Array) else value
     for kind in (element, result):

@@ -231,7 +231,7 @@ class Dataset(_Base):
         other._opened, other._kept = self._opened, self._kept
         other._views = (*self._views, view)
         if self._source.is_weighted:
-            raise UsageError("views come before weights: hr.weighted(ds.where(…), weights)")
+            raise UsageError("make views first and weights last: hr.weighted(ds.where(…), weights)")
         other._fields = renamed_fields(self._fields, view)
         other._attach(apply_view(self._source, view))
         return other

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import atexit
+
 
 class Error(Exception):
     """Everything headrace raises."""
@@ -49,11 +51,15 @@ class Unsupported(Error, NotImplementedError):
 _RAISED = " raised "
 _MOST_RAISED = 64
 _raised: dict[str, BaseException] = {}
+# Their tracebacks hold data sets, which must be gone before the extension is.
+atexit.register(_raised.clear)
 
 
 def remember(error: BaseException) -> None:
     """Keeps an exception of a user's function, with its traceback, for the error that the engine makes of it."""
-    text = f"{type(error).__name__}: {error}"
+    from .processes.calling import words_of
+
+    text = words_of(error)
     _raised.pop(text, None)
     _raised[text] = error
     while len(_raised) > _MOST_RAISED:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._steps import ImageSteps
 from .array_fields import ArrayField as ArrayField
@@ -27,8 +27,28 @@ from .habits import renamed
 IMAGENET: tuple[tuple[float, ...], tuple[float, ...]] = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
+#: Names of torchvision's transforms that are no steps of ours, and what to write instead.
+_TORCHVISION = {
+    "to_tensor": 'batches are tensors already: leave it out, or say .cast("f32") or .normalize(hr.IMAGENET)',
+    "convert_image_dtype": 'say .cast("f32")',
+    "transform": "name the steps, .resize(256).center_crop(224), or give a function: .map(function)",
+    "transforms": "name the steps, .resize(256).center_crop(224), or give a function: .map(function)",
+    "compose": "steps follow each other: .resize(256).center_crop(224)",
+}
+
+
 class ImageField(ImageSteps):
     """A picture. Without ``cast`` and ``layout``: u8, NCHW."""
+
+    if not TYPE_CHECKING:  # a type checker must go on to find what is not there
+
+        def __getattr__(self, name: str) -> Any:
+            """Only for names that are not there: what users of torchvision type by habit is answered."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            snake = "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+            answer = _TORCHVISION.get(snake) or (f"say .{snake}(…)" if hasattr(type(self), snake) else "")
+            raise AttributeError(f"hr.image(…) has no step '{name}'" + (f": {answer}" if answer else ""), name=name, obj=self)
 
     def random_horizontal_flip(self: Self, p: float = 0.5) -> Self:
         """``random_flip``, as torchvision calls it: the same step and the same draws."""
@@ -154,6 +174,7 @@ class JsonField(Field):
         *,
         template: Any = None,
         roles: str | Sequence[str] = "assistant",
+        tools: list[dict[str, Any]] | None = None,
         truncate: str = "right",
         fixed: bool = False,
         pad: int | str | None = None,
@@ -168,11 +189,12 @@ class JsonField(Field):
         tokenizer: a folder with ``tokenizer.json`` and ``tokenizer_config.json`` or ``chat_template.jinja``, a tokenizer of
         transformers, or any of Hugging Face's with ``template=``, a text or the path of a file. Answers are what the
         template puts between ``{% generation %}`` and ``{% endgeneration %}``; of a template without these, what follows
-        the prompt for an answer. roles: whose messages count, where the template does not mark them.
+        the prompt for an answer. roles: whose messages count, where the template does not mark them. tools: for the template,
+        of every chat; a chat may bring its own, ``{"messages": […], "tools": […]}``.
         """
         from .tokenizing.on_the_fly import chatted
 
-        return chatted(self, tokenizer, max_len, truncate, template, roles, fixed, pad, dtype, processes)
+        return chatted(self, tokenizer, max_len, truncate, template, roles, tools, fixed, pad, dtype, processes)
 
 
 def text(field: str, *, many: bool = False, default: str | None = None, optional: bool = False) -> TextField:

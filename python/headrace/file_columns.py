@@ -7,10 +7,8 @@ import csv
 import json
 import os
 
-import numpy as np
-
 from . import _core
-from .made import _KINDS, Made, extension
+from .made import Made
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
@@ -53,11 +51,5 @@ def open_file_columns(path: str, part: str, root: str | None) -> _core.Source | 
         if name not in files:
             made.add_values(name, column)
             continue
-        numbers = np.full(len(column), -1, np.int64)
-        for i, cell in enumerate(column):
-            if cell:
-                numbers[i] = len(made.files)
-                made.files.append(str(cell))
-        kinds = {_KINDS.get(extension(str(cell)), "bytes") for cell in column if cell}
-        made._add(name, kinds.pop() if len(kinds) == 1 else "bytes", file=numbers)
+        made.add_file_column(name, [str(cell) if cell else None for cell in column])
     return made.source(folder)

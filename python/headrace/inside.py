@@ -110,7 +110,9 @@ def _column_of(values: list[Any], what: str) -> _core.Column:
     if kinds == {str}:
         return _core.Column.of(plain, "text")
     other = sorted(k.__name__ for k in kinds - {int, bool, float, str}) or ["numbers and texts"]
-    raise UsageError(f"{what} is {', '.join(other)}: only numbers and texts can be looked at; give where a function")
+    raise UsageError(
+        f"{what} is {', '.join(other)}: where() with a text compares only numbers and texts; give it a function instead"
+    )
 
 
 def columns_of(ds: Dataset, condition: str) -> dict[str, _core.Column]:
@@ -135,7 +137,7 @@ def kept_answers(ds: Dataset, function: Any, names: list[str], keep: str) -> np.
     whole = ds
     if ds._views:
         if any(isinstance(view, Mapping) for view in ds._views):
-            raise UsageError("keep= goes before rename() and weights")
+            raise UsageError("keep= works on a data set without rename() and weights: call where(…, keep=…) first")
         whole = object.__new__(type(ds))
         whole.__dict__.update(ds.__dict__)
         whole._views = ()

@@ -75,7 +75,9 @@ def _with_names_of(part: Dataset, fields: Mapping[str, Field] | None) -> _core.S
     """The data of ``part``, whose fields give the same outputs as ``fields``, by the stored names of those."""
     mine = part._fields
     if (fields is None) != (mine is None):
-        raise UsageError("a + b: one was opened with fields and the other without; open both with fields that give the same")
+        raise UsageError(
+            "a + b: one was opened with fields and the other without; open both with the same fields, or both without"
+        )
     if fields is None or mine is None:
         return part._source
     if list(fields) != list(mine):
@@ -100,7 +102,7 @@ def concatenate(parts: Sequence[Dataset]) -> Dataset:
         if not isinstance(part, Dataset):
             raise UsageError(f"a data set is added to a data set, not to {type(part).__name__}; mix others with hr.blend")
         if part._source.is_weighted:
-            raise UsageError("weights come last: hr.weighted(a + b, weights)")
+            raise UsageError("add first and weight last: hr.weighted(a + b, weights)")
         flat += part._urls.parts if isinstance(part._urls, Concatenated) and not part._views else [part]
     named = [part.classes for part in flat if {name for name, _ in part.schema} & {*LABELS, "objects"}]
     known = next((classes for classes in named if classes), [])
@@ -139,7 +141,7 @@ def join(*parts: Any, on: Any = None, unmatched: Literal["error", "drop"] = "err
     sets = [p if isinstance(p, Dataset) else open_dataset(p) for _, p in given]
     for part in sets:
         if part._source.is_weighted:
-            raise UsageError("weights come last: hr.weighted(hr.join(a, b), weights)")
+            raise UsageError("join first and weight last: hr.weighted(hr.join(a, b), weights)")
     guessed = _names_of(sets)
     names = [guess if name is None else name for (name, _), guess in zip(given, guessed)]
     if len(set(names)) < len(names):
@@ -244,7 +246,7 @@ def _by_key(names: Sequence[str], sets: Sequence[Dataset], keys: Sequence[list[s
         if missing == 0:
             break
     if best is None:
-        raise UsageError(f"join: {twin}: which one is meant? Join by another column, or on=lambda key: …")
+        raise UsageError(f"join: {twin}: headrace cannot tell which one is meant; join by another column, or on=lambda key: …")
     missing, places, levelled = best
     if missing and not drop:
         raise UsageError(_complaint(names, levelled, places))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import logging
 import os
@@ -63,6 +64,7 @@ class Loader:
     stage_share: copies only the files that the ranks of this node read in the first ``reassign_every`` epochs.
     device: "cpu", "cuda" (PyTorch's current device), "cuda:1": batches are delivered there, copied beside the training step.
     decode: with "cuda", who decodes JPEG: "cpu"; "gpu": the GPU's own engines; "auto": they and, where they are busy, the CPU.
+    device_memory_budget: with "cuda", bytes ("2 GB") for batches ahead and pictures on their way; a quarter of what is free, at most 8 GiB.
         Pixels are the same.
     pinned: batches on the CPU lie in memory that a GPU copies from by itself.
     output: "torch", "numpy" or "jax" without a copy; "cupy" with device="cuda".
@@ -77,6 +79,8 @@ class Loader:
     """
 
     def __new__(cls, source: Any = None, *args: Any, **options: Any) -> Any:
+        if isinstance(source, (str, list, os.PathLike)):  # most: no need to know what a Stream is
+            return super().__new__(cls)
         from .sources.streams import Stream, StreamLoader
 
         return StreamLoader(source, *args, **options) if isinstance(source, Stream) else super().__new__(cls)
@@ -105,6 +109,7 @@ class Loader:
         memory_budget: int | str | None = None,
         device: Any = "cpu",
         decode: Decode = "cpu",
+        device_memory_budget: int | str | None = None,
         pinned: bool = False,
         output: Literal["torch", "numpy", "jax", "cupy"] = "torch",
         bad_samples: Literal["raise", "replace"] | int = "raise",
@@ -151,6 +156,7 @@ class Loader:
         self._given = [0] * len(parts)  # samples of each source that were delivered
         self._one_epoch = isinstance(source, Blend) and source.exhausted == "stop"
         self._sources = [part.source for part in parts]
+        self._draws_of = [s.groups or s.size for s in self._sources]  # rows, where samples are packed
         self._cached = [part.source for part in parts if part.source.cache_counts() is not None]
         finish = delivered(parts[0].asked, parts[0].source)
         self._finish = [(name, how) for name, how in finish if how in FROM_ENGINE]
@@ -163,11 +169,9 @@ class Loader:
             rank=self.ranks.rank,
             world=self.ranks.world,
             tail=TAILS[tail],
-            weights=source.weights([s.size for s in self._sources]) if isinstance(source, Blend) else [],
-            epoch_draws=source.draws([s.size for s in self._sources]) if isinstance(source, Blend) else 0,
+            weights=source.weights(self._draws_of) if isinstance(source, Blend) else [],
+            epoch_draws=source.draws(self._draws_of) if isinstance(source, Blend) else 0,
         )
-        if stage_share and parts[0].source.groups:
-            raise UsageError("stage_share=True does not go with packed rows and token budgets: leave it out")
         if stage is not None:
             share = share_of(parts, plan, self.ranks, checks.whole(reassign_every, "reassign_every", 1)) if stage_share else None
             parts = [
@@ -189,6 +193,7 @@ class Loader:
             read_runs=_read_runs,
             device=target.device,
             decode=target.decode,
+            device_memory_budget=checks.byte_count(device_memory_budget, "device_memory_budget"),
             pinned=bool(pinned),
             packing=options_of(source),
         )
@@ -309,7 +314,7 @@ class Loader:
             self._running.map_s += time.perf_counter() - start
         delivered = batch if self._as is None else self._shaped(batch)
         core.received(raw)
-        if len(self._given) > 1:
+        if self._names != [""]:  # of a blend
             for source, count in enumerate(np.bincount(raw.sources(), minlength=len(self._given))):
                 self._given[source] += int(count)
         if self._replaces:
@@ -417,7 +422,7 @@ class Loader:
             out["python"] = {name: {"samples": samples, "busy_s": busy} for name, samples, busy in objects}
         out["bad_samples"] = core.quarantine()
         if self._names != [""]:
-            out["sources"] = source_counts(self._names, self._given, [s.size for s in self._sources], self.state_dict())
+            out["sources"] = source_counts(self._names, self._given, self._draws_of, self.state_dict())
         if self._staged:
             staged_counts: Any = [s.stage_counts() for s in self._staged]
             out["stage"] = {name: sum(c[name] for c in staged_counts) for name in staged_counts[0]}
@@ -461,3 +466,9 @@ class Loader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+# What notebooks and help() show: the options, not how a blend or a stream is made of the same call.
+Loader.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [p for p in inspect.signature(Loader.__init__).parameters.values() if p.name != "self" and not p.name.startswith("_")]
+)

@@ -57,6 +57,16 @@ class Made:
         for name, files in numbers.items():
             self._add(name, _KINDS.get(name, "bytes"), file=files)
 
+    def add_file_column(self, name: str, paths: Sequence[str | None]) -> None:
+        """A whole file a sample, in a field of this name."""
+        numbers = np.full(len(paths), -1, np.int64)
+        for i, path in enumerate(paths):
+            if path:
+                numbers[i] = len(self.files)
+                self.files.append(path)
+        kinds = {_KINDS.get(extension(path), "bytes") for path in paths if path}
+        self._add(name, kinds.pop() if len(kinds) == 1 else "bytes", file=numbers)
+
     def add_rows(self, name: str, file: int, begin: int, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
         """Row i of an array that lies in a file is the value of sample i."""
         rows = len(self.keys)

@@ -179,8 +179,9 @@ def _declared(name: str, shape: Any, dtype: Any) -> Result:
     if shape is None or dtype is None:
         raise UsageError(f"field '{name}': map(shape=…, dtype=…) are given together: shape=(3, 224, 224), dtype='f32'")
     ours = dtype_name(dtype)
-    if ours not in _NUMPY:
-        raise UsageError(f"field '{name}': dtype={dtype!r}: there is no such type here; the types are {', '.join(_NUMPY)}")
+    if ours not in _NUMPY or ours == "bf16":  # NumPy has no bfloat16
+        types = ", ".join(n for n in _NUMPY if n != "bf16")
+        raise UsageError(f"field '{name}': dtype={dtype!r}: there is no such type here; the types are {types}")
     try:
         axes = [None if n is None or n == -1 else int(n) for n in ([shape] if isinstance(shape, int) else shape)]
     except (TypeError, ValueError):
@@ -209,6 +210,8 @@ def _declared_results(name: str, called: Called) -> _Learned | None:
 
 
 def _of_compiled(name: str, machine: Compiled, called: Called) -> _Learned:
+    if called.dtype is not None and _NUMPY.get(dtype_name(called.dtype)) != machine.dtype:
+        raise UsageError(f"field '{name}': dtype={called.dtype!r}, and numba's signature gives {machine.dtype}: leave dtype= out")
     if machine.axes == 0:
         return _Learned(None, [Result("array", machine.dtype, [])])
     if called.shape is None:
@@ -289,10 +292,17 @@ def _made(
     )
 
 
+def _parsed(field: Field, source: _core.Source) -> str | None:
+    """What a function's input is made from: "json", "object" of a Python object, None of what the engine gives as it is."""
+    if field.finish == "json":
+        return "json"
+    return "object" if field.finish == "bytes" and field.field in source.objects else None
+
+
 def ask_one(name: str, field: Field, source: _core.Source, pool: Processes) -> list[Asked]:
     """A field with functions: one output, or those that they return."""
     spec = {
-        "inputs": [("", field.finish == "json")],
+        "inputs": [("", _parsed(field, source))],
         "asks": [asks_of(f) for f in field.functions],
         "splits": None,
         "results": [],
@@ -321,7 +331,7 @@ def ask_group(group: Group, fields: Mapping[str, Field], source: _core.Source, p
         raise UsageError(f"hr.map of {', '.join(group.names)}: '{missing[0]}' was taken out of the fields; give all of them")
     inputs = [(n, fields[n]) for n in group.names]
     spec = {
-        "inputs": [(n, f.finish == "json") for n, f in inputs],
+        "inputs": [(n, _parsed(f, source)) for n, f in inputs],
         "asks": [asks_of(group.function, group.names)],
         "splits": None,
         "results": [],

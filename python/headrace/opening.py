@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import abc
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .caching import Cache, core_options, tell
 from .checks import path
-from .errors import Unsupported, UsageError
+from .errors import DataError, Unsupported, UsageError
 from .fields import ArrayField, Field
 from .index_progress import IndexProgress
 from .messages import tell_once
@@ -20,6 +20,10 @@ from .stored_names import with_columns
 
 if TYPE_CHECKING:
     from .dataset import Dataset
+
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_POINTER_BYTES = 1024
+_LOOKED_AT = 64
 
 #: Of which fields say what a sample is.
 ARRAY_FORMATS = ("hdf5", "netcdf", "npy", "zarr")
@@ -38,7 +42,7 @@ def open_source(
     urls: list[str], index: Any = None, root: Any = None, in_memory: bool | str = False, cache: Cache | None = None
 ) -> _core.Source:
     from .hub import resolved
-    from .layouts import recognise
+    from .layouts import recognise, refuse_misread
 
     made = None
     if index is None:
@@ -54,6 +58,7 @@ def open_source(
             source = _core.open_source(urls, path(index, "index"), path(root, "root"), progress, core_options(cache))
         finally:
             progress.end()
+        refuse_misread(source, urls)
     if in_memory == "decoded":
         from .decoded import open_decoded
 
@@ -64,6 +69,17 @@ def open_source(
     for notice in source.notices:
         tell_once(notice)
     return source
+
+
+def refuse_pointers(urls: list[str]) -> None:
+    """A clone without Git LFS has small texts in the place of the data; a table of such a text would even open."""
+    for url in urls[:_LOOKED_AT]:
+        file = url.partition("#")[0] if "#" in url and not os.path.exists(url) else url
+        if not os.path.isfile(file) or os.path.getsize(file) > _POINTER_BYTES:
+            continue
+        with open(file, "rb") as f:
+            if f.read(len(_POINTER)) == _POINTER:
+                raise DataError(f"{file}: a pointer of Git LFS in the place of the data; run 'git lfs pull' in the repository")
 
 
 def with_cache(source: _core.Source, cache: Cache | None) -> _core.Source:
@@ -95,12 +111,12 @@ def open_data(
 ) -> tuple[_core.Source, Mapping[str, Field] | None]:
     """The data, and the fields as they are to be asked of it: of files of arrays they say what a sample is."""
     from .arrays.files import are_arrays
-    from .arrays.open import open_arrays
-    from .arrays.xarray import Traced, XarrayCube
     from .tokens import open_windows, wants_windows
 
     if isinstance(urls, Parts):
         return with_columns(*urls.open(fields))
+    if isinstance(urls, list):
+        refuse_pointers(urls)
     if wants_windows(fields) and fields is not None:
         source = with_cache(open_windows(urls, fields, index), cache)
         if root is not None or in_memory == "decoded":
@@ -110,7 +126,10 @@ def open_data(
         for notice in source.notices:
             tell_once(notice)
         return source, fields
-    if isinstance(urls, Traced):
+    if not isinstance(urls, Sequence):  # an xarray Dataset, as arrays.xarray.Traced
+        from .arrays.open import open_arrays  # what most never need takes 9 ms
+        from .arrays.xarray import XarrayCube
+
         source, fields = open_arrays(XarrayCube(urls), fields)
     elif not are_arrays(urls, fields):
         for name, field in fields.items() if isinstance(fields, Mapping) else ():
@@ -119,13 +138,15 @@ def open_data(
                 raise UsageError(
                     f"field '{name}': {said} are for files of arrays (HDF5, NetCDF, Zarr, npy; npz with along='file'), which {urls[0]!r} is not"
                 )
-        return with_columns(open_source(urls, index, root, in_memory, cache), fields)
+        return with_columns(open_source(list(urls), index, root, in_memory, cache), fields)
     else:
+        from .arrays.open import open_arrays
+
         source, fields = open_arrays(urls, fields, path(index, "index") if index is not None else None)
     if root is not None:
-        raise Unsupported("root is not there for files of arrays")
+        raise Unsupported("root= is for lists of files and COCO; leave it out for files of arrays")
     if in_memory == "decoded":
-        raise UsageError("in_memory='decoded' is for pictures; of arrays say in_memory=True")
+        raise UsageError("in_memory='decoded' is for pictures; for arrays say in_memory=True")
     source = with_cache(source, cache)
     if in_memory:
         source = _core.hold(source)

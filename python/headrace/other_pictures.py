@@ -41,6 +41,11 @@ def open(data: bytes, kind: str, orient: bool) -> Any:
 def pixels(image: Any, mode: str, x: int, y: int, width: int, height: int) -> bytes:
     """A part of the picture as ``mode``, row by row."""
     try:
+        if mode != "P" and (image.mode in ("I", "F") or image.mode.startswith("I;16")):
+            tell_once(
+                f"{image.format} pictures with more than 8 bits a pixel ({image.mode}): levels above 255 become 255, as in Pillow; "
+                "to keep them, save the numbers as .npy and read them with hr.array"
+            )
         image = _numbers(image) if mode == "P" else image.convert(mode)
         return image.crop((x, y, x + width, y + height)).tobytes()
     except DataError:

@@ -126,7 +126,7 @@ def _prepare_arrays(
         raise UsageError(f"codec is a name like 'zstd' or 'zstd:9', not {codec!r}")
     for name in ("shards", "for_ranks", "for_workers"):
         if options[name] > (0 if name == "shards" else 1):
-            raise UsageError(f"{name} is for formats of records; {to} is read in parallel as it is")
+            raise UsageError(f"{name} is for formats of records, not for {to}; leave it out")
     if isinstance(source, Dataset) and type(source) is Dataset and not source._views and source._given is None:
         source = source._urls if are_arrays(source._urls) else source  # all of the files, as they lie
     urls = None if isinstance(source, Dataset) else urls_of(source)

@@ -71,6 +71,8 @@ def ask(fields: Mapping[str, Field] | None, source: _core.Source, pool: Processe
         return []
     if not isinstance(fields, Mapping) or not fields:
         raise UsageError("fields is a dict: {'image': hr.image('jpg'), ...}")
+    fields = {name: _of_objects(field, source.objects) for name, field in fields.items()}
+    _check_structs(fields, source)
     own = pool is None
     pool = Processes() if pool is None else pool
     out: list[Asked] = []
@@ -93,6 +95,29 @@ def ask(fields: Mapping[str, Field] | None, source: _core.Source, pool: Processe
     if own:
         pool.prepare()
     return out
+
+
+def _of_objects(field: Any, objects: Sequence[str]) -> Any:
+    """Lists and dicts of this process's own need no JSON: ``hr.json`` takes them as they are."""
+    if not isinstance(field, Field) or field.what != "json" or field.field not in objects:
+        return field
+    default = None if field.default is None else pickle.dumps(field.default)
+    return field._with(what="bytes", finish="bytes", default=default)
+
+
+def _check_structs(fields: Mapping[str, Any], source: _core.Source) -> None:
+    """Lists of structs lie in a column for each member: no value of theirs is JSON."""
+    wanted = [f.field for f in fields.values() if isinstance(f, Field) and f.what == "json"]
+    if not wanted:
+        return
+    known = [name for name, _, _ in source.schema]
+    for name in wanted:
+        members = [n for n in known if n.startswith(f"{name}.")]
+        if name not in known and members:
+            raise UsageError(
+                f"field '{name}' lies in the columns {', '.join(members)}, and is no JSON; "
+                "hr.from_python(pyarrow.parquet.read_table(path)) gives its lists and dicts as they are"
+            )
 
 
 def _check_names(asked: Sequence[Asked]) -> None:

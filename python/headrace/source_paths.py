@@ -29,6 +29,12 @@ def places_of(source: Any) -> Any:
     return trace(source) if is_xarray(source) else urls_of(source)
 
 
+def _at_home(path: Any) -> Any:
+    """``~/data`` as a shell has it, unless there is a folder of that name."""
+    is_home = isinstance(path, str) and path.startswith("~") and not os.path.lexists(path.partition("/")[0])
+    return os.path.expanduser(path) if is_home else path
+
+
 def urls_of(source: Any) -> list[str]:
     """A path, a glob, braces, or a list or generator of them."""
     if isinstance(source, (str, os.PathLike)):
@@ -36,7 +42,7 @@ def urls_of(source: Any) -> list[str]:
     if isinstance(source, Iterator) or (isinstance(source, Iterable) and type(source) in (set, frozenset)):
         source = sorted(source) if isinstance(source, (set, frozenset)) else list(source)
     if isinstance(source, Sequence) and source and all(isinstance(s, (str, os.PathLike)) for s in source):
-        urls = [os.fspath(s) for s in source]
+        urls = [_at_home(os.fspath(s)) for s in source]
         for url in urls:
             if not isinstance(url, str) or not url or "\0" in url or not encodes(url):
                 raise UsageError(f"a source is a path, not {url!r}")

@@ -64,7 +64,7 @@ def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]], may_lack: 
         pictures = {n: f for n, f in known.items() if f["picture"] and not set(".;") & set(_part_name(n, f))}
         parts = dict.fromkeys(f["part"] for f in pictures.values())
         if len(parts) > 1:
-            raise UsageError(f"'image': which one? {', '.join(f'{part}.image' for part in parts)} are there")
+            raise UsageError(f"'image' is in several parts; say which: {', '.join(f'{part}.image' for part in parts)}")
         return list(pictures)
     return []
 

@@ -17,6 +17,7 @@ from .lengths import lengths_of
 from .packed import Grouped, Packed
 from .parts import opened
 from .source_paths import places_of
+from .tokenizing.on_the_fly import tokens_of as made_while_loading
 
 #: So many consecutive samples are cut into batches together.
 WINDOW = 8192
@@ -63,7 +64,7 @@ def _counted_field(fields: Mapping[str, Field], tokens_of: str | None) -> str:
         if tokens_of not in fields:
             raise UsageError(f"tokens_of: there is no field '{tokens_of}'; there are {', '.join(fields)}")
         return tokens_of
-    numbers = [n for n, f in fields.items() if f.what in ("tokens", "array", "text")]
+    numbers = [n for n, f in fields.items() if f.what in ("tokens", "array", "text") or made_while_loading(f)]
     if len(numbers) != 1:
         raise UsageError(
             f"max_tokens: which field has the tokens? tokens_of=…: {', '.join(numbers) or 'there is none of numbers'}"

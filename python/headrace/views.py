@@ -59,7 +59,7 @@ class Views(abc.ABC):
         """
         if isinstance(condition, str):
             if fields is not None or keep is not None:
-                raise UsageError("where: a text names its fields itself; leave fields= and keep= out")
+                raise UsageError("where: fields= and keep= are for functions; leave them out with a text")
             return self._numbers(self._source.find(condition, None, self._columns_of(condition)))
         if not callable(condition):
             raise UsageError(f"where takes a text like 'cls < 10' or a function, not {condition!r}")
@@ -89,7 +89,7 @@ class Views(abc.ABC):
         return np.fromiter((answer for some in found for answer in some), bool, len(self))
 
     def _kept_answers(self, function: Callable[[dict[str, Any]], Any], names: list[str], keep: str) -> np.ndarray[Any, Any]:
-        raise UsageError("keep= is for a data set")
+        raise UsageError("keep= works on a data set, not on a view of it: call where() on the data set first")
 
     def _columns_of(self, condition: str) -> dict[str, Any]:
         """Columns of the names in a text that are no stored numbers or texts."""
@@ -172,7 +172,7 @@ class Views(abc.ABC):
                 raise UsageError(f"repeat: no sample has the {field} {sorted(missing, key=repr)[0]!r}")
             return np.fromiter((counts.get(value, 1) for value in column), np.int64, len(self))
         if field is not None:
-            raise UsageError("repeat: a field goes with {value: times}")
+            raise UsageError("repeat: the name of a field is given together with a dict: ds.repeat({3: 10}, 'cls')")
         if isinstance(times, (int, np.integer)):
             return np.full(len(self), whole(times, "times"), np.int64)
         each = np.asarray(times)

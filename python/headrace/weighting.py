@@ -31,7 +31,7 @@ def weighted(source: Any, weights: Any, field: str | None = None, *, samples: in
     """
     ds = source if isinstance(source, Dataset) else Dataset(places_of(source))
     if ds._source.is_weighted:
-        raise UsageError("this data set has weights already; multiply them, and give them once")
+        raise UsageError("this data set has weights already; multiply both and call hr.weighted once")
     each = _each(ds, weights, field)
     if each.shape != (len(ds),):
         raise UsageError(f"weights: {each.size} for {len(ds)} samples")
@@ -56,7 +56,7 @@ def _each(ds: Dataset, weights: Any, field: str | None) -> np.ndarray[Any, Any]:
     if isinstance(weights, Mapping):
         return _of_classes(ds, weights, field)
     if field is not None:
-        raise UsageError("weighted: a field goes with {class: weight}")
+        raise UsageError("weighted: the name of a field is given together with a dict: hr.weighted(ds, {3: 2.5}, 'cls')")
     if isinstance(weights, str):
         weights = ds._whole_column(weights)
         lacking = [i for i, v in enumerate(weights) if v is None or isinstance(v, str)]

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "python_buffer.h"
 
@@ -13,19 +14,40 @@ namespace nb = nanobind;
 namespace headrace::py {
 namespace {
 
-// What an array holds on to: Python's view of a buffer.
-struct Memory {
-  SharedBuffer buffer;
+// What an array holds on to: Python's view of a buffer.  A type of its own, none of nanobind's: an
+// array that lives until the interpreter goes (a batch in a global of a script, above all as a
+// tensor, which never lets go of NumPy's array then) would be reported as a leak of ours.
+struct MemoryObject {
+  PyObject_HEAD SharedBuffer buffer;
 };
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  Buffer& buffer = *nb::inst_ptr<Memory>(nb::handle(self))->buffer;
+  Buffer& buffer = *reinterpret_cast<MemoryObject*>(self)->buffer;
   return PyBuffer_FillInfo(view, self, buffer.data(), static_cast<Py_ssize_t>(buffer.size()), 0,
                            flags);
 }
 
+void free_memory(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  std::destroy_at(&reinterpret_cast<MemoryObject*>(self)->buffer);
+  PyObject_Free(self);
+  Py_DECREF(reinterpret_cast<PyObject*>(type));
+}
+
 PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(&free_memory)},
                               {0, nullptr}};
+PyType_Spec memory_spec = {"headrace._core.Memory", sizeof(MemoryObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, memory_slots};
+
+PyObject* memory_type = nullptr;  // never freed: arrays may outlive the module
+
+nb::object memory_of(const SharedBuffer& buffer) {
+  nb::object out = nb::steal(PyType_GenericAlloc(reinterpret_cast<PyTypeObject*>(memory_type), 0));
+  if (!out.is_valid()) throw nb::python_error();
+  std::construct_at(&reinterpret_cast<MemoryObject*>(out.ptr())->buffer, buffer);
+  return out;
+}
 
 nb::dlpack::dtype dlpack_type(DType dtype) {
   using nb::dlpack::dtype_code;
@@ -83,7 +105,7 @@ nb::object numpy_array(const SharedBuffer& buffer, DType dtype, const std::vecto
   for (size_t i = 0; i < shape.size(); ++i)
     PyTuple_SetItem(extents.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
   // An empty array needs no memory; NumPy refuses an empty buffer only without a shape.
-  return names->ndarray(extents, names->dtype(dtype), Memory{buffer});
+  return names->ndarray(extents, names->dtype(dtype), memory_of(buffer));
 }
 
 nb::object torch_tensor(const SharedBuffer& buffer, DType dtype,
@@ -95,7 +117,7 @@ nb::object torch_tensor(const SharedBuffer& buffer, DType dtype,
 }
 
 nb::object jax_array(const SharedBuffer& buffer, DType dtype, const std::vector<int64_t>& shape) {
-  nb::object owner = nb::cast(Memory{buffer});
+  const nb::object owner = memory_of(buffer);
   const std::vector<size_t> extents(shape.begin(), shape.end());
   return nb::cast(nb::ndarray<nb::jax>(buffer->data(), extents.size(), extents.data(), owner,
                                        nullptr, dlpack_type(dtype)),
@@ -146,7 +168,9 @@ nb::object int64_array(const std::vector<int64_t>& values, const std::vector<int
 }
 
 void bind_arrays(nb::module_& m) {
-  nb::class_<Memory>(m, "Memory", nb::type_slots(memory_slots));
+  memory_type = PyType_FromSpec(&memory_spec);
+  if (memory_type == nullptr) throw nb::python_error();
+  m.attr("Memory") = nb::handle(memory_type);
 }
 
 }  // namespace headrace::py

@@ -227,6 +227,8 @@ void bind_dataset(nb::module_& m) {
                    [](const SourceHandle& s) { return s.source->fingerprint().hex(); })
       .def_ro("format", &SourceHandle::format)
       .def_prop_ro("notices", [](const SourceHandle& s) { return strings_of(s.notices); })
+      .def("add_notice",
+           [](SourceHandle& s, const std::string& text) { s.notices.push_back(text); })
       .def_prop_ro("classes", [](const SourceHandle& s) { return strings_of(s.classes); })
       .def_ro("shards_built", &SourceHandle::shards_built)
       .def_prop_ro("shards",
@@ -253,14 +255,16 @@ void bind_dataset(nb::module_& m) {
            })
       .def(
           "packed",
-          [](const SourceHandle& s, const Lengths& lengths, uint64_t capacity, uint64_t window) {
+          [](const SourceHandle& s, const Lengths& lengths, uint64_t capacity, uint64_t window,
+             bool anew) {
             SourceHandle out = s;
             nb::gil_scoped_release release;
             out.groups =
-                unwrap(SampleGroups::pack({lengths.data(), lengths.size()}, capacity, window));
+                unwrap(Grouping::make({lengths.data(), lengths.data() + lengths.size()},
+                                      {.capacity = capacity, .window = window, .anew = anew}));
             return out;
           },
-          nb::arg("lengths"), nb::arg("capacity"), nb::arg("window"))
+          nb::arg("lengths"), nb::arg("capacity"), nb::arg("window"), nb::arg("anew"))
       .def(
           "within_budget",
           [](const SourceHandle& s, const Lengths& lengths, uint64_t most, bool padded,
@@ -269,8 +273,8 @@ void bind_dataset(nb::module_& m) {
                                      most_samples};
             SourceHandle out = s;
             nb::gil_scoped_release release;
-            out.groups =
-                unwrap(SampleGroups::cut({lengths.data(), lengths.size()}, budget, window));
+            out.groups = unwrap(Grouping::make({lengths.data(), lengths.data() + lengths.size()},
+                                               {.budget = budget, .window = window}));
             return out;
           },
           nb::arg("lengths"), nb::arg("most"), nb::arg("padded"), nb::arg("by_length"),
@@ -287,11 +291,14 @@ void bind_dataset(nb::module_& m) {
             return unwrap(value_lengths(*s.source, field, size_of(*dtype), nullptr));
           },
           nb::arg("field"), "As far as the index knows them; None: the values have to be read.")
-      .def_prop_ro("groups", [](const SourceHandle& s) { return s.groups ? s.groups->size() : 0; })
+      .def_prop_ro(
+          "groups",
+          [](const SourceHandle& s) { return s.groups ? s.groups->as_they_lie()->size() : 0; })
       .def("group",
            [](const SourceHandle& s, uint64_t g) {
-             if (!s.groups || g >= s.groups->size()) throw nb::index_error("no such row");
-             const auto members = s.groups->members(g);
+             if (!s.groups || g >= s.groups->as_they_lie()->size())
+               throw nb::index_error("no such row");
+             const auto members = s.groups->as_they_lie()->members(g);
              return std::vector<uint64_t>(members.begin(), members.end());
            })
       .def_prop_ro("objects",

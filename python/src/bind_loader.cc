@@ -179,12 +179,13 @@ void without_gil(PyLoader& l, F work) {
 // The consumer's stream waits for what is still on its way to the device; without one, this thread.
 void wait_for_device(const PyLoader& py, const Batch& batch) {
   const ReadyEvent* waited = nullptr;
+  const bool has_stream = py.stream_of.is_valid() && !py.stream_of.is_none();
   CudaStream stream = nullptr;
   for (const Column& column : batch.columns) {
     if (column.device.kind != DeviceKind::kCuda || !column.ready) continue;
     if (column.ready.get() != waited) {
       waited = column.ready.get();
-      if (py.stream_of.is_valid() && !py.stream_of.is_none()) {
+      if (has_stream) {
         stream = reinterpret_cast<CudaStream>(nb::cast<uintptr_t>(py.stream_of()));
         check(static_cast<const CudaEvent*>(waited)->hold_up(stream));
       } else {
@@ -192,7 +193,11 @@ void wait_for_device(const PyLoader& py, const Batch& batch) {
         check(waited->wait());
       }
     }
-    DeviceMemory::consumed_in(column.values, stream);
+    // JAX has streams of its own, and lets go of memory that work in them has yet to read.
+    if (has_stream)
+      DeviceMemory::consumed_in(column.values, stream);
+    else
+      DeviceMemory::consumed_anywhere(column.values);
   }
 }
 
@@ -278,6 +283,11 @@ nb::dict stats(const Loader& loader) {
     on["decoded_on_cpu"] = device->decoded_on_cpu;
     on["memory_used"] = device->memory_used;
     on["memory_peak"] = device->memory_peak;
+    on["memory_budget"] = device->memory_budget;
+    on["memory_planned"] = device->memory_planned;
+    on["batches_ahead"] = device->batches_ahead;
+    on["seconds_on_device"] = device->device_seconds;
+    on["seconds_on_cpu"] = device->cpu_seconds;
     d["device"] = on;
   }
   return d;
@@ -309,7 +319,14 @@ std::unique_ptr<PyLoader> make_loader(
     nb::gil_scoped_release release;
     return Loader::make(std::move(list), options);
   };
-  return std::make_unique<PyLoader>(unwrap(made()));
+  auto out = std::make_unique<PyLoader>(unwrap(made()));
+  const bool shared = std::any_of(sources.begin(), sources.end(), [](const auto& s) {
+    const auto& costs = std::get<1>(s)->item_costs;
+    return std::any_of(costs.begin(), costs.end(), [](const auto& c) { return c->in_processes; });
+  });
+  if (shared && out->loader->engine_options().column_arena == nullptr)
+    out->loader->use_arena(process_arena());
+  return out;
 }
 
 }  // namespace
@@ -352,8 +369,11 @@ void bind_loader(nb::module_& m) {
                      for (const ColumnSpec& c : l.loader->added_columns()) out.push_back(c.name);
                      return out;
                    })
-      .def_prop_ro("epoch_length", [](const PyLoader& l) { return l.loader->epoch_length(); })
-      .def_prop_ro("steps_in_epoch", [](const PyLoader& l) { return l.loader->steps_in_epoch(); })
+      .def_prop_ro("steps_in_epoch",
+                   [](const PyLoader& l) {
+                     nb::gil_scoped_release release;  // groups of samples may have to be made
+                     return l.epochs.steps();
+                   })
       .def("next_epoch", [](const PyLoader& l) { return l.epochs.next(); })
       .def("set_epoch", [](PyLoader& l, uint64_t epoch) { check(l.epochs.set_epoch(epoch)); })
       .def(

@@ -114,15 +114,7 @@ SourceHandle handle_of_part(const PartPointer& part, const std::string& name,
                      .schema = part->head().schema,
                      .store = unwrap(open_store(root)).store,
                      .parts = {part}};
-  check(parts.shards.add({.name = row.name,
-                          .place = root,
-                          .bytes = row.bytes,
-                          .samples = row.samples,
-                          .files = row.files,
-                          .has_files = row.has_files,
-                          .file_names = row.file_names,
-                          .block_samples = blocks,
-                          .block_bytes = row.block_bytes}));
+  check(parts.shards.add(table_row(row, root, blocks)));
   out.format = part->head().format;
   out.shards.push_back({root, row.bytes, row.samples});
   out.whole = std::make_shared<const IndexedSource>(std::move(parts));

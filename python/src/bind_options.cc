@@ -47,7 +47,8 @@ void make_loader_options(LoaderOptions* self, const PlanOptions& plan, int threa
                          uint64_t memory_budget, int local_ranks,
                          std::optional<uint64_t> most_replaced, std::optional<MixOptions> mix,
                          int processes, bool read_runs, std::optional<int> device, DecodeOn decode,
-                         bool pinned, std::optional<RowPacking> packing) {
+                         uint64_t device_memory_budget, bool pinned,
+                         std::optional<RowPacking> packing) {
   new (self) LoaderOptions();
   self->plan = plan;
   self->threads = threads;
@@ -57,7 +58,7 @@ void make_loader_options(LoaderOptions* self, const PlanOptions& plan, int threa
   self->mix = std::move(mix);
   self->processes = processes;
   self->read_runs = read_runs;
-  if (device) self->device = DeviceOptions{*device, decode};
+  if (device) self->device = DeviceOptions{*device, decode, device_memory_budget};
   self->pinned = pinned;
   self->packing = std::move(packing);
 }
@@ -101,9 +102,10 @@ void bind_options(nb::module_& m) {
       .def("__init__", &make_loader_options, nb::kw_only(), nb::arg("plan"), nb::arg("threads"),
            nb::arg("memory_budget"), nb::arg("local_ranks"), nb::arg("most_replaced").none(),
            nb::arg("mix").none(), nb::arg("processes"), nb::arg("read_runs"),
-           nb::arg("device").none(), nb::arg("decode"), nb::arg("pinned"),
-           nb::arg("packing").none(),
-           "threads, memory_budget: 0: chosen; most_replaced: bad samples an epoch, None: raise");
+           nb::arg("device").none(), nb::arg("decode"), nb::arg("device_memory_budget"),
+           nb::arg("pinned"), nb::arg("packing").none(),
+           "threads, memory_budget, device_memory_budget: 0: chosen; most_replaced: bad samples an "
+           "epoch, None: raise");
 }
 
 }  // namespace headrace::py

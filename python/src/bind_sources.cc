@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <deque>
 
 #include "convert.h"
 #include "decoded_source.h"
@@ -16,6 +17,7 @@
 #include "held_object.h"
 #include "index/memory_source.h"
 #include "item_encoder.h"
+#include "item_fetch.h"
 #include "item_processes.h"
 #include "item_source.h"
 #include "python_buffer.h"
@@ -40,6 +42,7 @@ SourceHandle source_of_items(nb::dict d, std::shared_ptr<ItemThread> thread) {
     check(unsupported("an object in Python may have 4,294,967,294 samples at most"));
   auto cost = std::make_shared<ItemCost>();
   cost->name = nb::cast<std::string>(d["name"]);
+  cost->in_processes = !d["processes"].is_none();
   SourceHandle out = handle_of(d, item_source(d, std::move(thread), cost));
   out.item_costs.push_back(std::move(cost));
   return out;
@@ -94,20 +97,42 @@ struct WritableView {
   }
 };
 
+nb::list failures(std::vector<std::pair<size_t, nb::object>>& failed) {
+  nb::list out;
+  for (auto& [number, error] : failed) out.append(nb::make_tuple(number, error));
+  return out;
+}
+
 // Samples as item_processes.cc draws them; the numbers are u64s, the place is what to write to.
-nb::tuple rows_of(const ItemEncoder& encoder, nb::handle object, nb::handle fetch_many,
-                  const nb::bytes& numbers, nb::handle place) {
+nb::tuple rows_of(const ItemEncoder& encoder, const ItemFetch& fetch, const nb::bytes& numbers,
+                  nb::handle place) {
   std::vector<uint64_t> asked(numbers.size() / sizeof(uint64_t));
   if (!asked.empty()) std::memcpy(asked.data(), numbers.c_str(), asked.size() * sizeof(uint64_t));
   const WritableView room(place);
-  EncodedRows rows = encode_rows(encoder, object, fetch_many, asked, room.bytes());
+  EncodedRows rows = encode_rows(encoder, fetch, asked, room.bytes());
   std::string answer(reinterpret_cast<const char*>(&rows.in_place), sizeof rows.in_place);
   answer.append(reinterpret_cast<const char*>(rows.ends.data()),
                 rows.ends.size() * sizeof(uint64_t));
-  nb::list failed;
-  for (auto& [number, error] : rows.failed) failed.append(nb::make_tuple(number, error));
   return nb::make_tuple(nb::bytes(answer.data(), answer.size()), to_bytes(Bytes(rows.more)),
-                        failed);
+                        failures(rows.failed));
+}
+
+// Samples into the slots that the header of a call names.
+nb::list make_rows_of(const ItemEncoder& encoder, const ItemFetch& fetch, const nb::bytes& header,
+                      nb::list places) {
+  std::deque<WritableView> held;
+  std::vector<MutableBytes> memory;
+  for (nb::handle place : places) memory.push_back(held.emplace_back(place).bytes());
+  std::vector<RowsToMake> parts = rows_of_call({header.c_str(), header.size()}, memory);
+  if (parts.empty()) throw nb::value_error("a call of another form");
+  std::vector<std::pair<size_t, nb::object>> failed;
+  size_t before = 0;
+  for (RowsToMake& rows : parts) {
+    make_items(fetch, encoder, {&rows, 0, rows.samples.size()},
+               [&](size_t i, nb::object error) { failed.emplace_back(before + i, error); });
+    before += rows.samples.size();
+  }
+  return failures(failed);
 }
 
 void run_on(const ItemThread& thread, nb::callable function) {
@@ -136,6 +161,8 @@ void bind_sources(nb::module_& m) {
       .def(nb::init<size_t>(), nb::arg("processes") = 0)
       .def("run", &run_on, nb::arg("function"),
            "Calls a function, which must not raise, on the thread; returns when it is done.");
+  nb::class_<ItemFetch>(m, "ItemFetch")
+      .def(nb::init<nb::object, nb::object>(), nb::arg("object"), nb::arg("many").none());
   nb::class_<ItemEncoder>(m, "ItemEncoder")
       .def("__init__", [](ItemEncoder* self, nb::dict d) { new (self) ItemEncoder(d); })
       .def("encode",
@@ -144,9 +171,10 @@ void bind_sources(nb::module_& m) {
              self.encode(item, out);
              return to_bytes(out.bytes());
            })
-      .def("encode_rows", &rows_of, nb::arg("object"), nb::arg("fetch_many").none(),
-           nb::arg("numbers"), nb::arg("place"),
-           "(answer, rows that the place has no room for, [(number in the call, exception)])");
+      .def("encode_rows", &rows_of, nb::arg("fetch"), nb::arg("numbers"), nb::arg("place"),
+           "(answer, rows that the place has no room for, [(number in the call, exception)])")
+      .def("make_rows", &make_rows_of, nb::arg("fetch"), nb::arg("header"), nb::arg("places"),
+           "[(number in the call, exception)]");
   m.def("item_source", &source_of_items, nb::arg("description"), nb::arg("thread"));
   m.def("column_source", &column_source, nb::arg("description"));
   m.def("decoded_source", &decoded, nb::arg("source"), nb::arg("codecs"));

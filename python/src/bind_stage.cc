@@ -11,9 +11,11 @@
 #include <filesystem>
 #include <set>
 
+#include "base/parallel.h"
 #include "bind_cache.h"
 #include "convert.h"
 #include "errors.h"
+#include "format/format.h"
 #include "index/held_source.h"
 #include "loader/share.h"
 #include "open/expand.h"
@@ -22,6 +24,7 @@
 #include "storage/paths.h"
 #include "storage/shared_use.h"
 #include "storage/stage/staged_store.h"
+#include "storage/stat_memo.h"
 
 namespace nb = nanobind;
 
@@ -63,26 +66,73 @@ Status add_tree(const Store& store, const std::string& folder, std::set<std::str
   return {};
 }
 
+// What lies beside shards and belongs to them, as far as the store lists folders.
+std::vector<std::string> files_beside(const Store& store, const std::set<std::string>& shards) {
+  std::set<std::string> parents;
+  for (const std::string& shard : shards) parents.insert(parent_folder(shard));
+  std::vector<std::string> out;
+  for (const std::string& parent : parents) {
+    const Result<std::vector<FileInfo>> entries = store.list(parent);
+    if (!entries.ok()) continue;  // a server that lists nothing: the shards alone
+    for (const FileInfo& entry : entries.value()) {
+      const std::string_view name = base_name(entry.path);
+      if (!entry.is_folder &&
+          (name == kPackManifest || std::any_of(shards.begin(), shards.end(), [&](const auto& s) {
+             return parent_folder(s) == parent && belongs_to(name, base_name(s));
+           })))
+        out.push_back(entry.path);
+    }
+  }
+  return out;
+}
+
+// Asks all that is known to be asked at once: of a server each question takes a round trip.  The
+// store remembers the answers.
+Status ask_ahead(const Store& store, const std::vector<std::string>& paths) {
+  std::vector<std::string> asked;
+  for (const std::string& path : paths)
+    if (!has_wildcard(path)) asked.push_back(path);
+  if (asked.empty()) return {};
+  const std::string parent = parent_folder(asked.front());
+  asked.push_back(join_path(parent, kPackManifest));
+  const bool is_far = !store.cost(asked.front()).in_caller;
+  return parallel_for(is_far ? 2 : 1, 2, [&](size_t n) -> Status {
+    if (n == 0)
+      (void)store.stat_all(asked);
+    else
+      (void)store.list(parent);
+    return {};
+  });
+}
+
 // What a user named, as files: shards with what lies beside them, folders with all that is in them.
-Result<std::vector<std::string>> files_of_urls(const Store& store,
+// `store` remembers what it was asked.
+Result<std::vector<std::string>> files_of_urls(const StatMemo& store,
                                                const std::vector<std::string>& urls,
                                                const std::vector<std::string>& known) {
+  std::vector<std::string> ahead;
+  for (const std::string& url : urls) {
+    HEADRACE_ASSIGN(const std::vector<std::string> named, expand_braces(clean_path(url)));
+    ahead.insert(ahead.end(), named.begin(), named.end());
+  }
+  HEADRACE_TRY(ask_ahead(store, ahead));
   std::set<std::string> files(known.begin(), known.end());
   std::set<std::string> shards;
   std::vector<std::string> named;
-  std::vector<std::string> paths;
-  for (const std::string& url : urls) paths.push_back(split_part(store, clean_path(url)).path);
-  // Many questions at a time: of a server each takes a round trip.
-  const std::vector<Result<FileInfo>> found = store.stat_all(paths);
-  for (size_t i = 0; i < paths.size(); ++i) {
-    if (found[i].ok() && found[i].value().is_folder)
-      HEADRACE_TRY(add_tree(store, paths[i], files));
-    else
-      named.push_back(paths[i]);
+  for (const std::string& path : ahead) {
+    const std::string plain = has_wildcard(path) ? path : split_part(store, path).path;
+    if (!has_wildcard(path)) {
+      const Result<FileInfo> info = store.stat(plain);
+      if (info.ok() && info.value().is_folder) {
+        HEADRACE_TRY(add_tree(store, plain, files));
+        continue;
+      }
+    }
+    named.push_back(plain);
   }
   if (!named.empty()) {
-    HEADRACE_ASSIGN(const std::vector<std::string> expanded, expand_urls(store, named));
-    paths.clear();
+    HEADRACE_ASSIGN(const std::vector<std::string> expanded, expand_urls(store, named, false));
+    std::vector<std::string> paths;
     for (const std::string& path : expanded) paths.push_back(split_part(store, path).path);
     const std::vector<Result<FileInfo>> infos = store.stat_all(paths);
     for (size_t i = 0; i < paths.size(); ++i) {
@@ -93,20 +143,7 @@ Result<std::vector<std::string>> files_of_urls(const Store& store,
         shards.insert(paths[i]);
     }
   }
-  std::set<std::string> parents;
-  for (const std::string& shard : shards) parents.insert(parent_folder(shard));
-  for (const std::string& parent : parents) {
-    const Result<std::vector<FileInfo>> entries = store.list(parent);
-    if (!entries.ok()) continue;  // a server that lists nothing: the shards alone
-    for (const FileInfo& entry : entries.value()) {
-      const std::string_view name = base_name(entry.path);
-      if (!entry.is_folder &&
-          (name == "headrace.json" || std::any_of(shards.begin(), shards.end(), [&](const auto& s) {
-             return parent_folder(s) == parent && belongs_to(name, base_name(s));
-           })))
-        files.insert(entry.path);
-    }
-  }
+  for (std::string& path : files_beside(store, shards)) files.insert(std::move(path));
   files.insert(shards.begin(), shards.end());
   return std::vector<std::string>(files.begin(), files.end());
 }
@@ -128,8 +165,9 @@ nb::dict stage(const std::vector<std::string>& urls, const std::vector<std::stri
     nb::gil_scoped_release release;
     report = [&]() -> Result<StageReport> {
       HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of_all(urls));
-      HEADRACE_ASSIGN(std::vector<std::string> files, files_of_urls(*store, urls, known));
-      HEADRACE_ASSIGN(const StagePlan plan, plan_stage(*store, std::move(files)));
+      const StatMemo memo(store);
+      HEADRACE_ASSIGN(std::vector<std::string> files, files_of_urls(memo, urls, known));
+      HEADRACE_ASSIGN(const StagePlan plan, plan_stage(memo, std::move(files)));
       const StageOptions options{
           .streams = streams,
           .verify = verify,

@@ -9,6 +9,7 @@
 
 #include "convert.h"
 #include "held_object.h"
+#include "index/source_wrapper.h"
 
 namespace nb = nanobind;
 
@@ -23,10 +24,10 @@ constexpr uint32_t kMostCodecs = 16;
 constexpr uint32_t kMostBase = 1 << 16;
 
 // Immutable, hence thread-safe.
-class DecodedSource final : public Source {
+class DecodedSource final : public SourceWrapper {
  public:
   DecodedSource(std::shared_ptr<const Source> base, std::vector<PythonCodec> codecs)
-      : base_(std::move(base)), schema_(base_->schema()) {
+      : SourceWrapper(std::move(base)), schema_(this->base().schema()) {
     for (PythonCodec& codec : codecs) {
       const auto at = std::find_if(schema_.begin(), schema_.end(),
                                    [&](const Field& f) { return f.name == codec.field; });
@@ -38,9 +39,6 @@ class DecodedSource final : public Source {
   }
 
   const Schema& schema() const override { return schema_; }
-  uint64_t size() const override { return base_->size(); }
-  const Blocks& blocks() const override { return base_->blocks(); }
-  Hash128 fingerprint() const override { return base_->fingerprint(); }
 
   Status needs(const SampleAsk& ask, Request& out) const override {
     std::vector<uint32_t> fields(ask.fields.begin(), ask.fields.end());
@@ -48,28 +46,29 @@ class DecodedSource final : public Source {
       if (is_added(field)) field = of_[added(field)];
     SampleAsk below = ask;
     below.fields = fields;
-    HEADRACE_TRY(base_->needs(below, out));
+    HEADRACE_TRY(base().needs(below, out));
     for (size_t i = 0; i < ask.fields.size(); ++i)
       if (is_added(ask.fields[i])) HEADRACE_TRY(decode_pieces(ask.fields[i], i, out));
     return {};
   }
 
-  bool run_of(uint64_t sample, Unit& run) const override { return base_->run_of(sample, run); }
-
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     const uint32_t codec = (unit.encoding >> 16) - kOurs;
     if (unit.encoding >> 16 < kOurs || codec >= functions_.size())
-      return base_->decode_unit(unit, stored, decoded);
+      return base().decode_unit(unit, stored, decoded);
     Unit below = unit;
     below.encoding &= kMostBase - 1;
     if (below.encoding == 0) return call(*functions_[codec], stored, decoded);
     Buffer opened;
-    HEADRACE_TRY(base_->decode_unit(below, stored, opened));
+    HEADRACE_TRY(base().decode_unit(below, stored, opened));
     return call(*functions_[codec], opened.bytes(), decoded);
   }
 
+  uint64_t row_bytes(uint32_t field) const override {
+    return is_added(field) ? 0 : base().row_bytes(field);
+  }
   bool assembles(uint32_t field) const override {
-    return !is_added(field) && base_->assembles(field);
+    return !is_added(field) && base().assembles(field);
   }
   Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
     std::vector<uint32_t> fields;
@@ -77,18 +76,12 @@ class DecodedSource final : public Source {
       fields.push_back(is_added(field) ? of_[added(field)] : field);
     SampleAsk below = ask;
     below.fields = fields;
-    return base_->assemble(below, outputs);
-  }
-  const Store& store() const override { return base_->store(); }
-  std::string file_path(uint32_t file) const override { return base_->file_path(file); }
-  std::string key(uint64_t sample) const override { return base_->key(sample); }
-  Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const override {
-    return base_->keys(begin, end, out);
+    return base().assemble(below, outputs);
   }
 
  private:
-  bool is_added(uint32_t field) const { return field >= base_->schema().size(); }
-  size_t added(uint32_t field) const { return field - base_->schema().size(); }
+  bool is_added(uint32_t field) const { return field >= base().schema().size(); }
+  size_t added(uint32_t field) const { return field - base().schema().size(); }
 
   // Each value is a unit of its own, that the codec opens.
   Status decode_pieces(uint32_t field, size_t i, Request& out) const {
@@ -103,7 +96,7 @@ class DecodedSource final : public Source {
         return unsupported(
             fmt::format("field '{}': a codec of Python's takes values that lie in files by "
                         "themselves; here say hr.bytes(\"{}\").map(decode)",
-                        base_->schema()[of_[code]].name, base_->schema()[of_[code]].name));
+                        base().schema()[of_[code]].name, base().schema()[of_[code]].name));
       Unit unit = out.units[piece.unit];
       unit.encoding |= (kOurs + code) << 16;
       unit.decoded_bytes = kWholeFile;  // nobody knows before
@@ -136,7 +129,6 @@ class DecodedSource final : public Source {
     }
   }
 
-  const std::shared_ptr<const Source> base_;
   Schema schema_;
   std::vector<uint32_t> of_;  // of each field that is added: the one that is stored
   std::vector<std::unique_ptr<HeldObject>> functions_;

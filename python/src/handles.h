@@ -27,6 +27,7 @@ struct ShardSummary {
 // What an object in Python has cost: read by loader.stats().
 struct ItemCost {
   std::string name;
+  bool in_processes = false;  // these make its samples, in memory that they share
   std::atomic<uint64_t> samples{0}, busy_ns{0};
 };
 
@@ -40,7 +41,7 @@ struct SourceHandle {
   uint64_t shards_built = 0;           // indexed now, and not found ready
   std::vector<std::string> by_python;  // of its files those that are names for what Python reads
   std::shared_ptr<const SampleWeights> weights;  // of its samples; null: each comes once an epoch
-  std::shared_ptr<const SampleGroups> groups;    // delivered together; null: each alone
+  std::shared_ptr<const Grouping> groups;        // delivered together; null: each alone
   std::shared_ptr<const StagedStore> staged;     // that it is read through; null: none
   std::shared_ptr<const CacheStore> cache;       // that it is read through; null: none
   std::map<std::string, std::string> part_of;    // of a join: the part that each field is of

@@ -27,6 +27,11 @@ nb::object called(nb::handle object, PyObject* method) {
   return nb::steal(PyObject_CallMethodObjArgs(object.ptr(), method, nullptr));
 }
 
+[[noreturn]] void raise(const char* why) {
+  PyErr_SetString(PyExc_ValueError, why);
+  throw nb::python_error();
+}
+
 }  // namespace
 
 // Where the values of a sample lie, until they are copied.
@@ -125,6 +130,7 @@ ItemEncoder::ItemEncoder(nb::handle d) {
   shape_ = shape == shapes.end() ? Shape::kOther : shape->second;
   flatten_ = hold(d["flatten"]);
   convert_ = hold(d["convert"]);
+  missing_ = hold(d["missing"]);
   numpy_array_ =
       reinterpret_cast<PyTypeObject*>(hold(nb::module_::import_("numpy").attr("ndarray")));
   if (!d["tensor"].is_none()) torch_tensor_ = reinterpret_cast<PyTypeObject*>(hold(d["tensor"]));
@@ -135,6 +141,7 @@ ItemEncoder::ItemEncoder(nb::handle d) {
   shape_name_ = name("shape");
   is_cpu_ = name("is_cpu");
   is_contiguous_ = name("is_contiguous");
+  is_neg_ = name("is_neg");
   data_ptr_ = name("data_ptr");
   for (nb::handle f : d["fields"]) {
     Field& field = fields_.emplace_back();
@@ -180,20 +187,29 @@ bool ItemEncoder::find(nb::handle item, std::vector<nb::object>& out) const {
   return false;
 }
 
-bool ItemEncoder::add_array(const Field& field, nb::handle value, Values& out) const {
-  const bool numpy = Py_TYPE(value.ptr()) == numpy_array_;
-  if (!numpy && Py_TYPE(value.ptr()) != torch_tensor_) return false;
+bool ItemEncoder::is_learned_array(const Field& field, nb::handle value, bool numpy) const {
   const nb::object dtype = attribute(value, dtype_);
   if (dtype.ptr() != (numpy ? field.numpy_dtype : field.torch_dtype)) return false;
   const nb::object shape = attribute(value, shape_name_);
-  if (!shape.is_valid() || PyObject_RichCompareBool(shape.ptr(), field.shape, Py_EQ) != 1)
-    return false;
-  if (numpy) return out.add_buffer(value, field.bytes);
-  if (attribute(value, is_cpu_).ptr() != Py_True || called(value, is_contiguous_).ptr() != Py_True)
-    return false;
+  return shape.is_valid() && PyObject_RichCompareBool(shape.ptr(), field.shape, Py_EQ) == 1;
+}
+
+// Where the elements of a tensor lie, one after the other and as they are; null where they do not.
+const void* ItemEncoder::tensor_data(const Field& field, nb::handle value) const {
+  if (!is_learned_array(field, value, false) || attribute(value, is_cpu_).ptr() != Py_True ||
+      called(value, is_contiguous_).ptr() != Py_True || called(value, is_neg_).ptr() != Py_False)
+    return nullptr;
   const nb::object address = called(value, data_ptr_);
-  if (!address.is_valid()) return false;
-  out.add(PyLong_AsVoidPtr(address.ptr()), field.bytes, nb::borrow(value));
+  return address.is_valid() ? PyLong_AsVoidPtr(address.ptr()) : nullptr;
+}
+
+bool ItemEncoder::add_array(const Field& field, nb::handle value, Values& out) const {
+  if (Py_TYPE(value.ptr()) == numpy_array_)
+    return is_learned_array(field, value, true) && out.add_buffer(value, field.bytes);
+  if (Py_TYPE(value.ptr()) != torch_tensor_) return false;
+  const void* data = tensor_data(field, value);
+  if (data == nullptr) return false;
+  out.add(data, field.bytes, nb::borrow(value));
   return true;
 }
 
@@ -257,6 +273,93 @@ size_t ItemEncoder::encode(nb::handle item, MutableBytes room, Buffer& otherwise
   if (bytes > room.size()) otherwise.resize(bytes);
   values.write(bytes > room.size() ? otherwise.data() : room.data());
   return bytes;
+}
+
+// A value of the item, as it lies; null where the item is not what the others were.
+PyObject* ItemEncoder::value_of(nb::handle item, size_t field) const {
+  const auto size = static_cast<Py_ssize_t>(fields_.size());
+  switch (shape_) {
+    case Shape::kTuple:
+      if (!PyTuple_CheckExact(item.ptr()) || PyTuple_Size(item.ptr()) != size) return nullptr;
+      return PyTuple_GetItem(item.ptr(), static_cast<Py_ssize_t>(field));
+    case Shape::kDict: {
+      if (!PyDict_CheckExact(item.ptr()) || PyDict_Size(item.ptr()) != size) return nullptr;
+      PyObject* value = PyDict_GetItemWithError(item.ptr(), fields_[field].name);
+      if (value == nullptr) PyErr_Clear();
+      return value;
+    }
+    case Shape::kSingle:
+      return item.is_none() ? nullptr : item.ptr();
+    case Shape::kOther:
+      break;
+  }
+  return nullptr;
+}
+
+bool ItemEncoder::place_array(const Field& field, nb::handle value, MutableBytes room) const {
+  if (Py_TYPE(value.ptr()) == numpy_array_) {
+    Py_buffer buffer;
+    if (!is_learned_array(field, value, true) ||
+        PyObject_GetBuffer(value.ptr(), &buffer, PyBUF_SIMPLE) != 0)
+      return false;
+    const bool fits = static_cast<size_t>(buffer.len) == room.size();
+    if (fits && !room.empty()) std::memcpy(room.data(), buffer.buf, room.size());
+    PyBuffer_Release(&buffer);
+    return fits;
+  }
+  if (Py_TYPE(value.ptr()) != torch_tensor_ || field.bytes != room.size()) return false;
+  const void* data = tensor_data(field, value);
+  if (data == nullptr) return false;
+  std::memcpy(room.data(), data, room.size());
+  return true;
+}
+
+void ItemEncoder::place_value(size_t number, nb::handle value, MutableBytes room) const {
+  const Field& field = fields_[number];
+  PyObject* object = value.ptr();
+  if (field.form == Form::kArray) {
+    const bool placed = place_array(field, value, room);
+    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    if (placed) return;
+  } else if (field.form == Form::kInt && PyLong_CheckExact(object)) {
+    int overflow = 0;
+    const int64_t whole = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow == 0 && room.size() == sizeof whole) {
+      std::memcpy(room.data(), &whole, sizeof whole);
+      return;
+    }
+  } else if (field.form == Form::kFloat && PyFloat_CheckExact(object) &&
+             room.size() == sizeof(double)) {
+    const double real = PyFloat_AsDouble(object);
+    std::memcpy(room.data(), &real, sizeof real);
+    return;
+  }
+  const nb::object converted = nb::handle(convert_)(value, number);
+  if (converted.is_none()) {
+    const nb::object never = nb::handle(missing_)(number);  // raises
+    return;
+  }
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(converted.ptr(), &data, &size) != 0) throw nb::python_error();
+  if (static_cast<size_t>(size) != room.size())
+    raise("a value of another size than in the samples that were looked at first");
+  if (size > 0) std::memcpy(room.data(), data, room.size());
+}
+
+void ItemEncoder::place(nb::handle item, std::span<const Room> rooms) const {
+  for (size_t i = 0; i < rooms.size(); ++i) {
+    PyObject* value = value_of(item, rooms[i].field);
+    if (value == nullptr) {
+      // Nested, or of another kind.
+      const auto flat = nb::cast<nb::list>(nb::handle(flatten_)(item));
+      if (nb::len(flat) != fields_.size()) raise("another number of values");
+      for (; i < rooms.size(); ++i)
+        place_value(rooms[i].field, flat[rooms[i].field], rooms[i].bytes);
+      return;
+    }
+    place_value(rooms[i].field, value, rooms[i].bytes);
+  }
 }
 
 }  // namespace headrace::py

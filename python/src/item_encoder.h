@@ -10,6 +10,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/buffer.h"
@@ -28,6 +29,14 @@ class ItemEncoder {
   // Into `room` where it fits, else into `otherwise`.  How many bytes it takes.
   size_t encode(nanobind::handle item, MutableBytes room, Buffer& otherwise) const;
 
+  // The values of some fields, each right where it goes: numbers and arrays of one size.
+  struct Room {
+    size_t field = 0;
+    MutableBytes bytes;
+  };
+  // Throws what Python raised; a value that is not there is such an exception.
+  void place(nanobind::handle item, std::span<const Room> rooms) const;
+
  private:
   enum class Shape : uint8_t { kTuple, kDict, kSingle, kOther };
   enum class Form : uint8_t { kInt, kFloat, kText, kBytes, kArray, kOther };
@@ -41,6 +50,11 @@ class ItemEncoder {
   };
   class Values;
 
+  PyObject* value_of(nanobind::handle item, size_t field) const;
+  void place_value(size_t field, nanobind::handle value, MutableBytes room) const;
+  bool place_array(const Field& field, nanobind::handle value, MutableBytes room) const;
+  const void* tensor_data(const Field& field, nanobind::handle value) const;
+  bool is_learned_array(const Field& field, nanobind::handle value, bool numpy) const;
   void collect(nanobind::handle item, Values& out) const;
   bool find(nanobind::handle item, std::vector<nanobind::object>& out) const;
   void add(size_t field, nanobind::handle value, Values& out) const;
@@ -50,10 +64,11 @@ class ItemEncoder {
   std::vector<Field> fields_;  // what they point to is held by held_
   PyObject* flatten_ = nullptr;
   PyObject* convert_ = nullptr;
+  PyObject* missing_ = nullptr;
   PyTypeObject* numpy_array_ = nullptr;
   PyTypeObject* torch_tensor_ = nullptr;  // null: without torch
   PyObject *dtype_ = nullptr, *shape_name_ = nullptr, *is_cpu_ = nullptr, *is_contiguous_ = nullptr,
-           *data_ptr_ = nullptr;  // names
+           *is_neg_ = nullptr, *data_ptr_ = nullptr;  // names
   std::unique_ptr<HeldObject> held_;
 };
 

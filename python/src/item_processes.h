@@ -4,6 +4,8 @@
 //
 //   numbers ──► a process: the object's __getitem__, each sample encoded into shared memory
 //           ◄── where each ends, and which failed
+//   numbers and slots ──► likewise, each value right in its slot of the batch
+//                     ◄── which failed
 //
 // Nothing of it runs Python here, and nothing takes the GIL but the traceback of a failure.
 #pragma once
@@ -12,12 +14,14 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/buffer.h"
 #include "handles.h"
 #include "item_encoder.h"
+#include "item_fetch.h"
 #include "item_thread.h"
 
 namespace headrace::py {
@@ -30,10 +34,13 @@ struct EncodedRows {
   std::vector<std::pair<size_t, nanobind::object>> failed;  // which, and what was raised
 };
 
-// `fetch_many`: __getitems__, or None.  With the GIL.
-EncodedRows encode_rows(const ItemEncoder& encoder, nanobind::handle object,
-                        nanobind::handle fetch_many, std::span<const uint64_t> numbers,
-                        MutableBytes place);
+// With the GIL.
+EncodedRows encode_rows(const ItemEncoder& encoder, const ItemFetch& fetch,
+                        std::span<const uint64_t> numbers, MutableBytes place);
+
+// Rows as the header of a call says them, with the memory of their columns.  Nothing where it is of
+// another form.
+std::vector<RowsToMake> rows_of_call(std::string_view header, std::span<const MutableBytes> places);
 
 // In this process: calls target 0 of the processes (headrace/processes/pool.py), which it keeps.
 // `row_bytes`: what a row takes, about.

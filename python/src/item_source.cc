@@ -10,7 +10,9 @@
 
 #include "convert.h"
 #include "held_object.h"
+#include "index/row_maker.h"
 #include "item_encoder.h"
+#include "item_fetch.h"
 #include "item_processes.h"
 #include "trace/clock.h"
 
@@ -22,7 +24,8 @@ namespace {
 constexpr uint64_t kNominalBytes = 64;  // of a sample: the order must not follow from what one has
 constexpr uint64_t kMostBlocks = 1 << 16;  // of samples that lie nowhere
 constexpr size_t kMostAhead = 16'384;
-constexpr size_t kTogether = 64;  // samples of one call of __getitems__
+constexpr size_t kMostMade = 1024;  // samples that are handed over together
+constexpr size_t kTogether = 64;    // samples of one call of __getitems__
 
 // The samples of an object: file i is named NAME[i] and is sample i.  Thread-safe.
 class ItemStore final : public Store {
@@ -32,52 +35,47 @@ class ItemStore final : public Store {
     Server(nb::handle d, std::shared_ptr<ItemCost> cost)
         : cost_(std::move(cost)),
           encoder_(d["encoder"]),
-          object_(nb::borrow(d["object"])),
-          fetch_many_(nb::borrow(d["fetch_many"])),
-          explain_(nb::borrow(d["explain"])),
-          together_(d["fetch_many"].is_none() ? 1 : kTogether) {}
+          fetch_(nb::borrow(d["object"]), nb::borrow(d["fetch_many"])),
+          explain_(nb::borrow(d["explain"])) {}
 
-    size_t most_together() const override { return together_; }
+    size_t most_together() const override { return fetch_.has_many() ? kTogether : 1; }
 
     void serve(std::span<ReadRequest> items) const override {
       const Stopwatch watch;
-      if (items.size() == 1 || !serve_together(items))
-        for (ReadRequest& item : items) item.status = serve_one(item);
+      std::vector<uint64_t> numbers;
+      for (const ReadRequest& item : items) numbers.push_back(number_in(item.path));
+      nb::object found = nb::none();
+      Status all = guarded(numbers[0], [&] { found = fetch_.all(numbers); });
+      for (size_t i = 0; i < items.size(); ++i) {
+        items[i].status = all;
+        if (!all.ok()) continue;
+        items[i].status = guarded(numbers[i], [&] {
+          const nb::object item = found.is_none() ? fetch_.one(numbers[i]) : nb::object(found[i]);
+          encoder_.encode(item, items[i].into);
+        });
+      }
       cost_->samples += items.size();
       cost_->busy_ns += watch.ns();
     }
 
-   private:
-    // False where one of them failed: then each is asked for by itself.
-    bool serve_together(std::span<ReadRequest> items) const {
-      try {
-        nb::list numbers;
-        for (const ReadRequest& item : items) numbers.append(number_in(item.path));
-        const nb::object got = fetch_many_.get()(numbers);
-        if (nb::len(got) != items.size()) return false;
-        for (size_t i = 0; i < items.size(); ++i)
-          items[i].status = guarded(i, [&] { encoder_.encode(got[i], items[i].into); });
-        return true;
-      } catch (nb::python_error&) {
-        return false;
+    void make(std::span<const RowRun> runs) const override {
+      const Stopwatch watch;
+      for (const RowRun& run : runs) {
+        RowsToMake& rows = *run.rows;
+        const Status all = guarded(rows.samples[run.from], [&] {
+          make_items(fetch_, encoder_, run, [&](size_t i, nb::object error) {
+            rows.failed.emplace_back(i, status_of(error).in_file(path_of(rows.samples[i])));
+          });
+        });
+        for (size_t i = run.from; !all.ok() && i < run.from + run.count; ++i)
+          rows.failed.emplace_back(i, Status(all).in_file(path_of(rows.samples[i])));
+        cost_->samples += run.count;
       }
+      cost_->busy_ns += watch.ns();
     }
 
-    Status serve_one(ReadRequest& request) const {
-      const uint64_t number = number_in(request.path);
-      return guarded(number, [&] {
-        if (fetch_many_.get().is_none()) {
-          const nb::object index = nb::steal(PyLong_FromUnsignedLongLong(number));
-          const nb::object item = nb::steal(PyObject_GetItem(object_.get().ptr(), index.ptr()));
-          if (!item.is_valid()) throw nb::python_error();
-          return encoder_.encode(item, request.into);
-        }
-        nb::list one;
-        one.append(number);
-        const nb::object got = fetch_many_.get()(one);
-        encoder_.encode(got[0], request.into);
-      });
-    }
+   private:
+    std::string path_of(uint64_t number) const { return item_path(cost_->name, number); }
 
     template <typename F>
     Status guarded(uint64_t number, F&& work) const {
@@ -85,7 +83,10 @@ class ItemStore final : public Store {
         work();
         return {};
       } catch (nb::python_error& e) {
-        return status_of(e);
+        const nb::object value = nb::borrow(e.value());
+        if (e.traceback().is_valid())
+          PyException_SetTraceback(value.ptr(), nb::object(e.traceback()).ptr());
+        return status_of(value);
       } catch (const std::bad_alloc&) {
         return exhausted("out of memory");
       } catch (const std::exception& e) {
@@ -94,12 +95,9 @@ class ItemStore final : public Store {
     }
 
     // (whether the sample is bad, words); the words find the exception again (errors.remember).
-    Status status_of(nb::python_error& e) const {
+    Status status_of(nb::handle error) const {
       try {
-        const nb::object value = nb::borrow(e.value());
-        if (e.traceback().is_valid())
-          PyException_SetTraceback(value.ptr(), nb::object(e.traceback()).ptr());
-        const nb::object said = explain_.get()(value);
+        const nb::object said = explain_.get()(error);
         const auto text = nb::cast<std::string>(said[1]);
         return nb::cast<bool>(said[0]) ? corrupt(text) : invalid(text);
       } catch (const std::exception& again) {
@@ -109,8 +107,8 @@ class ItemStore final : public Store {
 
     const std::shared_ptr<ItemCost> cost_;
     const ItemEncoder encoder_;
-    const HeldObject object_, fetch_many_, explain_;
-    const size_t together_;
+    const ItemFetch fetch_;
+    const HeldObject explain_;
   };
 
   ItemStore(std::shared_ptr<ItemThread> thread, nb::handle description,
@@ -119,6 +117,15 @@ class ItemStore final : public Store {
 
   void read(std::span<ReadRequest> requests) const override { thread_->read(server_, requests); }
   void cancel(const ReadGroup& group) const override { thread_->cancel(group); }
+  void make(RowsToMake&& rows) const { thread_->make(server_, std::move(rows)); }
+  // Each process has its share of a batch; of one that is made in the time of half a call, one
+  // process has all: the others are at the next batches.
+  size_t rows_together(size_t samples) const {
+    if (!server_->is_elsewhere()) return std::min(samples, kMostMade);
+    const size_t processes = thread_->callers() - 1;
+    const size_t most = server_->most_together();
+    return std::min({samples, most, std::max((samples + processes - 1) / processes, most / 2)});
+  }
   // So many asked for at a time keep all processes busy.
   StoreCost cost(const std::string&) const override {
     return {.parallel_reads = static_cast<uint32_t>(
@@ -147,7 +154,7 @@ class ItemStore final : public Store {
 };
 
 // Immutable, hence thread-safe.
-class ItemSource final : public Source {
+class ItemSource final : public Source, public RowMaker {
  public:
   ItemSource(nb::handle d, std::shared_ptr<ItemThread> thread, std::shared_ptr<ItemCost> cost)
       : name_(nb::cast<std::string>(d["name"])),
@@ -181,9 +188,17 @@ class ItemSource final : public Source {
     return {};
   }
 
+  // Numbers and arrays of one size.
+  bool makes_rows(uint32_t field) const override {
+    const Field& f = schema_[field];
+    return f.kind == Kind::kInt || f.kind == Kind::kFloat || f.kind == Kind::kArray;
+  }
+  size_t rows_together(size_t samples) const override { return store_.rows_together(samples); }
+  void make_rows(RowsToMake&& rows) const override { store_.make(std::move(rows)); }
+
   const Store& store() const override { return store_; }
   std::string file_path(uint32_t file) const override {
-    return file < samples_ ? fmt::format("{}[{}]", name_, file) : std::string();
+    return file < samples_ ? item_path(name_, file) : std::string();
   }
   std::string key(uint64_t sample) const override { return std::to_string(sample); }
 
@@ -197,6 +212,10 @@ class ItemSource final : public Source {
 };
 
 }  // namespace
+
+std::string item_path(std::string_view name, uint64_t number) {
+  return fmt::format("{}[{}]", name, number);
+}
 
 uint64_t number_in(std::string_view path) {
   uint64_t number = 0;

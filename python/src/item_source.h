@@ -7,6 +7,8 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "handles.h"
 #include "item_thread.h"
@@ -16,7 +18,8 @@ namespace headrace::py {
 // Fields as headrace/sources describes them: name, kind, dtype, shape.
 Schema schema_of(nanobind::handle fields);
 Hash128 fingerprint_of(nanobind::handle words);
-// The i of NAME[i], which is what sample i is named.
+// NAME[i], which is what sample i is named, and the i of it.
+std::string item_path(std::string_view name, uint64_t number);
 uint64_t number_in(std::string_view path);
 
 // As ObjectItems in headrace/sources/parts.py describes it.

@@ -21,19 +21,30 @@ namespace headrace::py {
 namespace {
 
 constexpr uint64_t kTurnNs = 500'000;  // with the GIL, where samples come faster
+constexpr size_t kRowsOfALook = 8;     // samples between two looks at the clock
 constexpr auto kPoll = std::chrono::milliseconds(100);
 
 }  // namespace
 
 class ItemThread::Queue {
  public:
-  // Requests that were handed over together, or a function to call.
+  // Requests that were handed over together, or samples to make, or a function to call.
   struct Entry {
     std::shared_ptr<const ItemServer> server;
     std::vector<ReadRequest> requests;
-    size_t served = 0;  // so many of them, from the first on, are done
+    std::vector<RowsToMake> rows;
+    size_t served = 0;  // so many samples of them, from the first on, are done
     std::function<void()> work;
-    uint64_t priority() const { return requests.empty() ? 0 : requests.front().priority; }
+    uint64_t priority() const {
+      if (!rows.empty()) return rows.front().priority;
+      return requests.empty() ? 0 : requests.front().priority;
+    }
+    size_t size() const {
+      size_t out = requests.size();
+      for (const RowsToMake& each : rows) out += each.samples.size();
+      return out;
+    }
+    bool empty() const { return requests.empty() && rows.empty() && !work; }
   };
 
   explicit Queue(size_t processes) : threads_(processes + 1), is_elsewhere_(processes > 0) {}
@@ -57,6 +68,7 @@ class ItemThread::Queue {
   bool take(Entry& out);
   void put_back(Entry&& entry);
   void call(Entry& entry) const;
+  void serve_some(Entry& entry) const;
   void serve(std::vector<Entry>& done);
   void finish(std::vector<Entry>& done);
   void cancel_all();
@@ -68,7 +80,7 @@ class ItemThread::Queue {
   Mutex mu_;
   CondVar wakes_;
   std::deque<Entry> queue_ HEADRACE_GUARDED_BY(mu_);
-  size_t queued_ HEADRACE_GUARDED_BY(mu_) = 0;  // requests
+  size_t queued_ HEADRACE_GUARDED_BY(mu_) = 0;  // samples
   bool closing_ HEADRACE_GUARDED_BY(mu_) = false;
   bool started_ HEADRACE_GUARDED_BY(mu_) = false;
 };
@@ -132,8 +144,20 @@ Threads& threads() {
   return **all;
 }
 
-// The first so many of them.
+void complete_rows(RowsToMake&& rows) {
+  const auto done = std::move(rows.done);
+  done(std::move(rows));
+}
+
+// The first so many of them; samples that are made once all are.
 void complete_served(ItemThread::Queue::Entry& entry) {
+  if (!entry.rows.empty()) {
+    if (entry.served < entry.size()) return;
+    for (RowsToMake& rows : entry.rows) complete_rows(std::move(rows));
+    entry.rows.clear();
+    entry.served = 0;
+    return;
+  }
   for (size_t i = 0; i < entry.served; ++i) {
     Status status = std::move(entry.requests[i].status);
     complete(std::move(entry.requests[i]), std::move(status));
@@ -143,9 +167,16 @@ void complete_served(ItemThread::Queue::Entry& entry) {
   entry.served = 0;
 }
 
+void fail_rows(RowsToMake&& rows, const Status& status) {
+  for (size_t i = 0; i < rows.samples.size(); ++i) rows.failed.emplace_back(i, status);
+  complete_rows(std::move(rows));
+}
+
 void fail_all(ItemThread::Queue::Entry& entry, const Status& status) {
   for (ReadRequest& request : entry.requests) complete(std::move(request), status);
   entry.requests.clear();
+  for (RowsToMake& rows : entry.rows) fail_rows(std::move(rows), status);
+  entry.rows.clear();
 }
 
 }  // namespace
@@ -160,7 +191,7 @@ bool ItemThread::Queue::add(Entry&& entry, const std::shared_ptr<Queue>& self) {
     // Nearly always the last: a bad sample's replacement is of an earlier batch.
     auto at = queue_.end();
     while (at != queue_.begin() && std::prev(at)->priority() > entry.priority()) --at;
-    queued_ += entry.requests.size();
+    queued_ += entry.size() - entry.served;
     queue_.insert(at, std::move(entry));
     wakes_.notify_one();
   }
@@ -175,17 +206,25 @@ bool ItemThread::Queue::add(Entry&& entry, const std::shared_ptr<Queue>& self) {
 
 void ItemThread::Queue::cancel(const ReadGroup& group) {
   std::vector<ReadRequest> gone;
+  std::vector<RowsToMake> gone_rows;
   {
     MutexLock lock(mu_);
     for (Entry& entry : queue_) {
+      std::erase_if(entry.rows, [&](RowsToMake& rows) {
+        if (rows.group.get() != &group) return false;
+        queued_ -= rows.samples.size() - std::exchange(entry.served, 0);
+        gone_rows.push_back(std::move(rows));
+        return true;
+      });
       std::vector<ReadRequest> kept;
       for (ReadRequest& request : entry.requests)
         (request.group.get() == &group ? gone : kept).push_back(std::move(request));
       entry.requests = std::move(kept);
     }
     queued_ -= gone.size();
-    std::erase_if(queue_, [](const Entry& e) { return e.requests.empty() && !e.work; });
+    std::erase_if(queue_, [](const Entry& e) { return e.empty(); });
   }
+  for (RowsToMake& rows : gone_rows) fail_rows(std::move(rows), cancelled("it was given up"));
   for (ReadRequest& request : gone) complete_cancelled(std::move(request));
 }
 
@@ -225,12 +264,17 @@ bool ItemThread::Queue::take(Entry& out) {
   }
   out = std::move(first);
   queue_.pop_front();
-  queued_ -= out.requests.size();
+  queued_ -= out.size() - out.served;
+  // Samples that are made by one thread are made batch by batch.
+  if (!out.rows.empty() && !is_elsewhere_) return true;
+  size_t taken = out.size();
   while (!queue_.empty() && queue_.front().server == out.server &&
-         out.requests.size() + queue_.front().requests.size() <= most) {
-    std::vector<ReadRequest>& more = queue_.front().requests;
+         queue_.front().rows.empty() == out.rows.empty() && taken + queue_.front().size() <= most) {
+    Entry& more = queue_.front();
+    taken += more.size();
     queued_ -= more.size();
-    std::move(more.begin(), more.end(), std::back_inserter(out.requests));
+    std::move(more.requests.begin(), more.requests.end(), std::back_inserter(out.requests));
+    std::move(more.rows.begin(), more.rows.end(), std::back_inserter(out.rows));
     queue_.pop_front();
   }
   return true;
@@ -238,7 +282,7 @@ bool ItemThread::Queue::take(Entry& out) {
 
 void ItemThread::Queue::put_back(Entry&& entry) {
   MutexLock lock(mu_);
-  queued_ += entry.requests.size();
+  queued_ += entry.size() - entry.served;
   queue_.push_front(std::move(entry));
 }
 
@@ -254,6 +298,41 @@ void ItemThread::Queue::call(Entry& entry) const {
   entry.work = nullptr;
 }
 
+// The next samples of it, as many as the server wants at a time.  Those of one Loader may have been
+// given up, and others not.
+void ItemThread::Queue::serve_some(Entry& entry) const {
+  const size_t size = entry.size();
+  const size_t most = entry.server->most_together();
+  if (entry.rows.empty()) {
+    const auto now =
+        std::span(entry.requests).subspan(entry.served, std::min(most, size - entry.served));
+    // Those that are given up come last.
+    const auto end = std::stable_partition(
+        now.begin(), now.end(), [](const ReadRequest& request) { return !request.is_cancelled(); });
+    for (ReadRequest& request : now) mark_sent(request);
+    if (end != now.begin()) entry.server->serve({now.begin(), end});
+    std::for_each(end, now.end(),
+                  [](ReadRequest& request) { request.status = cancelled("it was given up"); });
+    entry.served += now.size();
+    return;
+  }
+  std::vector<RowRun> runs;
+  for (RowsToMake& rows : entry.rows) {
+    const RowRun run = is_elsewhere_
+                           ? RowRun{&rows, 0, rows.samples.size()}
+                           : RowRun{&rows, entry.served,
+                                    std::min(std::max(most, kRowsOfALook), size - entry.served)};
+    entry.served += run.count;
+    if (!rows.is_cancelled()) {
+      runs.push_back(run);
+      continue;
+    }
+    for (size_t i = run.from; i < run.from + run.count; ++i)
+      rows.failed.emplace_back(i, cancelled("it was given up"));
+  }
+  if (!runs.empty()) entry.server->make(runs);
+}
+
 // Serves for a turn; what is done of it goes to `done`.
 void ItemThread::Queue::serve(std::vector<Entry>& done) {
   const Stopwatch turn;
@@ -263,17 +342,8 @@ void ItemThread::Queue::serve(std::vector<Entry>& done) {
       call(entry);
       continue;
     }
-    const size_t most = entry.server->most_together();
-    while (entry.served < entry.requests.size() && (entry.served == 0 || turn.ns() < kTurnNs)) {
-      const size_t count = std::min(most, entry.requests.size() - entry.served);
-      const auto now = std::span(entry.requests).subspan(entry.served, count);
-      for (ReadRequest& request : now) mark_sent(request);
-      if (now[0].is_cancelled())
-        for (ReadRequest& request : now) request.status = cancelled("it was given up");
-      else
-        entry.server->serve(now);
-      entry.served += count;
-    }
+    const size_t size = entry.size();
+    while (entry.served < size && (entry.served == 0 || turn.ns() < kTurnNs)) serve_some(entry);
     done.push_back(std::move(entry));
     entry = {};
   }
@@ -283,7 +353,7 @@ void ItemThread::Queue::serve(std::vector<Entry>& done) {
 void ItemThread::Queue::finish(std::vector<Entry>& done) {
   for (Entry& entry : done) {
     complete_served(entry);
-    if (!entry.requests.empty()) put_back(std::move(entry));
+    if (!entry.empty()) put_back(std::move(entry));
   }
   done.clear();
 }
@@ -328,7 +398,8 @@ ItemThread::~ItemThread() {
 void ItemThread::read(const std::shared_ptr<const ItemServer>& server,
                       std::span<ReadRequest> requests) const {
   const std::shared_ptr<Queue>& queue = *queue_;
-  Queue::Entry entry{.server = server, .requests = {}, .work = {}};
+  Queue::Entry entry;
+  entry.server = server;
   entry.requests.reserve(requests.size());
   for (ReadRequest& request : requests) {
     if (request.is_cancelled())
@@ -347,6 +418,14 @@ void ItemThread::read(const std::shared_ptr<const ItemServer>& server,
     entry.served = entry.requests.size();
     return complete_served(entry);
   }
+  if (!queue->add(std::move(entry), queue)) fail_all(entry, cancelled("Python has ended"));
+}
+
+void ItemThread::make(const std::shared_ptr<const ItemServer>& server, RowsToMake&& rows) const {
+  const std::shared_ptr<Queue>& queue = *queue_;
+  Queue::Entry entry;
+  entry.server = server;
+  entry.rows.push_back(std::move(rows));
   if (!queue->add(std::move(entry), queue)) fail_all(entry, cancelled("Python has ended"));
 }
 

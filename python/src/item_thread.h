@@ -21,9 +21,17 @@
 #include <span>
 
 #include "base/per_process.h"
+#include "index/row_maker.h"
 #include "storage/store.h"
 
 namespace headrace::py {
+
+// Some of the samples of a RowsToMake.
+struct RowRun {
+  RowsToMake* rows = nullptr;
+  size_t from = 0;
+  size_t count = 0;
+};
 
 // Reads samples.  Called by the thread of an ItemThread: with the GIL, unless is_elsewhere().
 class ItemServer {
@@ -37,6 +45,8 @@ class ItemServer {
   virtual bool is_elsewhere() const { return false; }
   // Fills into and status of each.  Does not throw.
   virtual void serve(std::span<ReadRequest> requests) const = 0;
+  // Fills the slots of all these samples, and names those that fail.  Does not throw.
+  virtual void make(std::span<const RowRun> runs) const = 0;
 };
 
 // Thread-safe.
@@ -52,6 +62,8 @@ class ItemThread {
 
   // Without the GIL.  Completes all requests, later; those of one batch in order.
   void read(const std::shared_ptr<const ItemServer>& server, std::span<ReadRequest> requests) const;
+  // Likewise, into their slots.
+  void make(const std::shared_ptr<const ItemServer>& server, RowsToMake&& rows) const;
   // Completes those of the group that wait.
   void cancel(const ReadGroup& group) const;
   // Calls `work` on the thread, with the GIL, and returns when it is done; `poll` is called every

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 
+#include "codec/away.h"
 #include "map.h"
 #include "trace/counters.h"
 #include "worker_pool.h"
@@ -64,6 +65,21 @@ void remember(const WorkerError& error) {
   }
 }
 
+// While a thread waits for a process, others may have its processor.
+struct Absence {
+  explicit Absence(AwayFromCpu* a) : away(a) {
+    if (away != nullptr) away->leave();
+  }
+  ~Absence() {
+    if (away != nullptr) away->come_back(busy_ns);
+  }
+  Absence(const Absence&) = delete;
+  Absence& operator=(const Absence&) = delete;
+
+  AwayFromCpu* const away;
+  uint64_t busy_ns = 0;  // of the process
+};
+
 class ProcessResults final : public MapResults {
  public:
   explicit ProcessResults(WorkerPool& pool) : lease(pool) {}
@@ -100,6 +116,7 @@ class ProcessWork final : public MapWork {
 
   Result<std::unique_ptr<MapResults>> call(const std::vector<std::vector<MapValue>>& values,
                                            SampleContext& context, Slot* only) const override {
+    Absence absence(context.part<Away>().listener);
     const Stopwatch waiting;
     auto results = std::make_unique<ProcessResults>(*pool_);
     cost_->gil_ns += waiting.ns();
@@ -107,6 +124,7 @@ class ProcessWork final : public MapWork {
     const Status status = call_now(values, context, only, *results);
     ++cost_->calls;
     cost_->busy_ns += busy.ns();
+    absence.busy_ns = busy.ns();
     if (!status.ok()) return status;
     if (only != nullptr) return std::unique_ptr<MapResults>();
     return std::unique_ptr<MapResults>(std::move(results));

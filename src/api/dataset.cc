@@ -7,15 +7,12 @@
 #include "open/open_arrays.h"
 
 namespace hr {
-namespace {
 
-Dataset make(std::shared_ptr<const headrace::Source> source) {
+Dataset dataset_of(std::shared_ptr<const headrace::Source> source) {
   std::shared_ptr<const headrace::Dataset> plain = unwrap(headrace::Dataset::make(source, {}));
   return Dataset(std::make_shared<const Dataset::Inside>(
       Dataset::Inside{std::move(source), std::move(plain)}));
 }
-
-}  // namespace
 
 uint64_t Dataset::size() const {
   return inside_->source->size();
@@ -40,7 +37,7 @@ std::string Dataset::key(uint64_t sample) const {
 }
 
 Dataset Dataset::take(std::vector<uint64_t> samples) const {
-  return make(unwrap(headrace::make_view(inside_->source, std::move(samples))));
+  return dataset_of(unwrap(headrace::make_view(inside_->source, std::move(samples))));
 }
 
 std::map<std::string, std::vector<Array>> Dataset::lists(uint64_t sample,
@@ -78,18 +75,19 @@ Dataset open(const std::vector<std::string>& urls, const OpenOptions& options) {
     headrace::OpenArrayOptions arrays{.index = options.index,
                                       .along = options.along,
                                       .stride = options.stride,
-                                      .tiled = options.tiled};
+                                      .tiled = options.tiled,
+                                      .gaps = options.gaps};
     for (const Window& w : options.windows)
       arrays.windows.push_back(
           {w.name, w.variable, w.steps, w.from, w.dilation, w.patch, w.select});
-    return make(unwrap(headrace::open_array_files(urls, arrays)).source);
+    return dataset_of(unwrap(headrace::open_array_files(urls, arrays)).source);
   }
   if (!options.windows.empty())
     raise(headrace::invalid("windows are for files of arrays (.npy, .nc, .zarr, .h5), which '" +
                             (urls.empty() ? std::string() : urls.front()) + "' is not"));
   headrace::Opened opened =
       unwrap(headrace::open_source(urls, {.root = options.root, .index = options.index}));
-  return make(opened.source);
+  return dataset_of(opened.source);
 }
 
 Dataset open(const std::string& url, const OpenOptions& options) {

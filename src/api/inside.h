@@ -33,6 +33,8 @@ T unwrap(headrace::Result<T> result) {
   return std::move(result).value();
 }
 
+Dataset dataset_of(std::shared_ptr<const headrace::Source> source);
+
 Array to_array(const headrace::SharedBuffer& buffer, headrace::DType dtype,
                std::vector<int64_t> shape);
 std::vector<headrace::FieldRequest> requests_of(const Fields& fields);

@@ -113,7 +113,7 @@ Loader::~Loader() = default;
 Loader::Loader(Loader&&) noexcept = default;
 
 uint64_t Loader::steps() const {
-  return inside_->loader->steps_in_epoch();
+  return inside_->epochs.steps();
 }
 
 uint64_t Loader::next_epoch() const {

@@ -41,9 +41,11 @@ class PinnedArena final : public Arena {
     if (bytes > SIZE_MAX - kPageBytes) throw std::bad_alloc();
     const size_t whole = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
     const MemoryBlock memory = allocate_heap(whole, std::max(alignment, kPageBytes));
-    if (!functions_.lock({memory.data, memory.bytes})) {
+    try {
+      if (!functions_.lock({memory.data, memory.bytes})) throw std::bad_alloc();
+    } catch (...) {
       release_heap(memory);
-      throw std::bad_alloc();
+      throw;
     }
     return memory;
   }

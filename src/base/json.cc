@@ -36,7 +36,7 @@ Status take_unicode(std::string_view& rest, std::string& out) {
   if (!take_hex4(rest, c)) return corrupt("four hexadecimal digits belong after '\\u'");
   if (c >= 0xd800 && c < 0xdc00) {
     if (!take_word(rest, "\\u") || !take_hex4(rest, low) || low < 0xdc00 || low > 0xdfff)
-      return corrupt("half a surrogate pair");
+      return corrupt("half a surrogate pair, which is no text; remove or replace it");
     c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
   }
   put_utf8(out, c);

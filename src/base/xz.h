@@ -3,7 +3,10 @@
 // The one place that knows liblzma.
 #pragma once
 
+#include <memory>
+
 #include "base/bytes.h"
+#include "base/inflater.h"
 #include "base/status.h"
 
 namespace headrace {
@@ -12,5 +15,8 @@ namespace headrace {
 // Bad bytes, more than fits, and a dictionary beyond 32 MiB are kCorrupt; a build without the
 // library says so.
 Result<size_t> unpack_xz(Bytes packed, MutableBytes out);
+
+// Of .xz streams one after the other; with dictionaries up to 64 MiB, as `xz -9` has them.
+Result<std::unique_ptr<Inflater>> xz_inflater();
 
 }  // namespace headrace

@@ -26,6 +26,9 @@ struct Batch {
   // Where samples are grouped (packed sequences): group i has the samples [groups[i], groups[i+1]).
   std::vector<int64_t> groups;
   Position after;
+  // Set by a stage that fails: it cannot make a value that was left to it, and the CPU's decoders
+  // say what is wrong with which sample, or make it.
+  bool decode_again = false;
 };
 
 }  // namespace headrace

@@ -84,6 +84,31 @@ TEST(BufferPoolTest, ThePoolOfAnArenaHandsOutItsMemoryAlone) {
   EXPECT_TRUE(pool->take(5000)->shared_name().has_value());
 }
 
+TEST(BufferPoolTest, ABufferForLaterTakesWhatWasLetGoLast) {
+  const auto pool = BufferPool::make(uint64_t{1} << 30);
+  const SharedBuffer later = pool->take_later();
+  EXPECT_EQ(later->capacity(), 0u);
+  EXPECT_FALSE(pool->has_idle(100'000));
+  SharedBuffer first = pool->take(100'000), second = pool->take(100'000);
+  const std::byte* at = second->data();
+  first.reset();
+  second.reset();
+  EXPECT_TRUE(pool->has_idle(100'000));
+  Buffer moved = std::move(*later);  // as reads do
+  moved.resize(100'000);
+  EXPECT_EQ(moved.data(), at);
+  moved = Buffer();
+  EXPECT_EQ(pool->take(100'000)->data(), at) << "the memory comes back, whoever held it";
+}
+
+TEST(BufferPoolTest, RoundSizesAreNotGivenAQuarterMore) {
+  for (const auto& arena : {heap_arena(), page_arena()}) {
+    const auto pool = BufferPool::make(0, arena);
+    for (size_t bytes = 4096; bytes <= (size_t{1} << 26); bytes *= 2)
+      EXPECT_LT(pool->take(bytes)->capacity(), bytes + 3 * kPageBytes) << bytes;
+  }
+}
+
 TEST(BufferPoolTest, BuffersOutliveThePool) {
   auto pool = BufferPool::make(1 << 20);
   const SharedBuffer buffer = pool->take(1000);

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,14 @@ struct ColumnSpec {
   bool pad_left = false;     // padded: the padding of the last axis comes first
 };
 
+// How the pictures of a batch are to be mixed by a stage that makes them later: each with the one
+// before it.
+struct LateMix {
+  bool cuts = false;  // a box comes from the other; else both are blended
+  float share = 1;    // of the picture itself, where they are blended
+  int64_t y0 = 0, y1 = 0, x0 = 0, x1 = 0;
+};
+
 // A column as it is delivered.
 struct Column {
   Packing packing = Packing::kDense;
@@ -51,6 +60,7 @@ struct Column {
   bool many = false;
   Device device = {};                            // where the values lie
   std::shared_ptr<const ReadyEvent> ready = {};  // null: they may be read now
+  std::optional<LateMix> late_mix = {};          // of pictures that are yet to be made
   std::vector<int64_t> first;  // many: sample i has the values first[i] … first[i + 1] - 1
 };
 

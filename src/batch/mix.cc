@@ -97,8 +97,12 @@ Cut draw_cut(int64_t height, int64_t width, double& share, Rng& rng) {
 
 class Mix final : public BatchStage {
  public:
-  Mix(MixOptions options, size_t image, size_t label)
-      : options_(std::move(options)), image_(image), label_(label) {}
+  Mix(MixOptions options, size_t image, size_t label, const TensorSpec& picture)
+      : options_(std::move(options)),
+        image_(image),
+        label_(label),
+        height_(picture.shape[options_.channels_last ? 0 : 1]),
+        width_(picture.shape[options_.channels_last ? 1 : 2]) {}
 
   Status apply(Batch& batch, Key draws, BufferPool& pool) const override {
     Rng rng(draws);
@@ -106,10 +110,18 @@ class Mix final : public BatchStage {
     double share = 1;
     if (rng.uniform() < kind.p) {
       share = draw_beta(kind.alpha, rng);
-      if (kind.name == "mixup")
-        mix(batch.columns[image_], share);
-      else
-        cut(batch.columns[image_], share, rng);
+      Column& pictures = batch.columns[image_];
+      if (kind.name != "mixup") {
+        const Cut box = draw_cut(height_, width_, share, rng);
+        if (options_.pictures_later)
+          pictures.late_mix = LateMix{true, 1, box.y0, box.y1, box.x0, box.x1};
+        else
+          cut(pictures, box);
+      } else if (options_.pictures_later) {
+        pictures.late_mix = LateMix{.share = static_cast<float>(share)};
+      } else {
+        mix(pictures, share);
+      }
     }
     return mix_labels(batch, share, pool);
   }
@@ -122,20 +134,17 @@ class Mix final : public BatchStage {
     });
   }
 
-  void cut(const Column& column, double& share, Rng& rng) const {
+  void cut(const Column& column, const Cut& box) const {
     const Rows rows = rows_of(column);
     const bool last = options_.channels_last;
-    const int64_t height = column.shape[last ? 1 : 2];
-    const int64_t width = column.shape[last ? 2 : 3];
     const auto planes = static_cast<size_t>(last ? 1 : column.shape[1]);
     const size_t pixel = size_of(column.dtype) * static_cast<size_t>(last ? column.shape[3] : 1);
-    const Cut box = draw_cut(height, width, share, rng);
     const auto bytes = static_cast<size_t>(box.x1 - box.x0) * pixel;
     for_pairs(rows, [&](std::byte* into, const std::byte* other) {
       for (size_t c = 0; c < planes; ++c)
         for (int64_t y = box.y0; y < box.y1; ++y) {
-          const size_t at = ((c * static_cast<size_t>(height) + static_cast<size_t>(y)) *
-                                 static_cast<size_t>(width) +
+          const size_t at = ((c * static_cast<size_t>(height_) + static_cast<size_t>(y)) *
+                                 static_cast<size_t>(width_) +
                              static_cast<size_t>(box.x0)) *
                             pixel;
           std::memcpy(into + at, other + at, bytes);
@@ -174,6 +183,7 @@ class Mix final : public BatchStage {
 
   const MixOptions options_;
   const size_t image_, label_;
+  const int64_t height_, width_;
 };
 
 Result<size_t> column_named(const std::string& name, std::span<const ColumnSpec> columns) {
@@ -218,7 +228,7 @@ Result<std::unique_ptr<BatchStage>> make_mix(const MixOptions& options,
     if (!(kind.p >= 0 && kind.p <= 1))
       return invalid(fmt::format("mix: {}: 'p' must be in [0, 1]", kind.name));
   }
-  return std::unique_ptr<BatchStage>(std::make_unique<Mix>(options, image, label));
+  return std::unique_ptr<BatchStage>(std::make_unique<Mix>(options, image, label, pictures.value));
 }
 
 }  // namespace headrace

@@ -29,6 +29,9 @@ struct MixOptions {
   std::string label = "label";
   int64_t classes = 0;
   bool channels_last = false;
+  // The pictures are made by a later stage: it is told what was drawn (Column::late_mix), and the
+  // labels are mixed here.  The image's ColumnSpec says what that stage makes.
+  bool pictures_later = false;
 };
 
 // Checks the columns: pictures of one size (floats for mixup), one whole number a label.

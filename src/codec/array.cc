@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "codec/elements.h"
+#include "codec/json_array.h"
 
 namespace headrace {
 namespace {
@@ -116,9 +117,41 @@ class ArrayDecoder final : public Decoder {
     return {};
   }
 
+  // A list of JSON: its numbers, in the type and with the axes of the first sample's where they
+  // fit.
+  Status open_json(Bytes value, Opened& out) const {
+    HEADRACE_ASSIGN(JsonArray array, parse_json_array(value));
+    const StoredArray& first = plan_.stored;
+    // Tokens, of which no first sample was asked.
+    if (first.shape == std::vector<int64_t>{kVaries} &&
+        (array.is_real || array.has_truth_values || array.shape.size() != 1))
+      return corrupt("no list of whole numbers, which tokens are");
+    if (first.dtype == DType::kF64) HEADRACE_TRY(array.make_real());
+    out.dtype = array.is_real ? DType::kF64 : DType::kI64;
+    if (array.size() == 0 && !plan_.shape && first.shape.size() > 1) {  // [] among [[1, 2], …]
+      array.shape = first.shape;
+      array.shape[0] = 0;
+    }
+    HEADRACE_TRY(check_promise(out.dtype, array.shape));
+    const MutableBytes plain = scratch(0, array.size() * sizeof(int64_t));
+    for (size_t i = 0; i < array.size(); ++i) {
+      const MutableBytes at = plain.subspan(i * sizeof(int64_t));
+      if (array.is_real)
+        store_le(at, array.reals[i]);
+      else
+        store_le(at, array.integers[i]);
+    }
+    out.elements = plain;
+    out.shape = std::move(array.shape);
+    if (!plan_.shape) return {};
+    HEADRACE_ASSIGN(out.shape, fit_shape(*plan_.shape, array.size()));
+    return {};
+  }
+
   Status open_npy(Bytes value, Opened& out) const {
+    if (begins_json_list(value)) return open_json(value, out);
     HEADRACE_ASSIGN(NpyArray array, headrace::open_npy(value, value.size()));
-    HEADRACE_TRY(check_promise(array));
+    HEADRACE_TRY(check_promise(array.dtype, array.shape));
     out.dtype = array.dtype;
     out.elements = value.subspan(array.header.data);
     out.begin = array.header.data;
@@ -136,19 +169,19 @@ class ArrayDecoder final : public Decoder {
     return {};
   }
 
-  Status check_promise(const NpyArray& array) const {
+  Status check_promise(DType dtype, const std::vector<int64_t>& shape) const {
     const StoredArray& first = plan_.stored;
-    if (first.dtype && *first.dtype != array.dtype)
-      return invalid("the elements are " + std::string(dtype_name(array.dtype)) +
+    if (first.dtype && *first.dtype != dtype)
+      return invalid("the elements are " + std::string(dtype_name(dtype)) +
                      ", of the first sample " + std::string(dtype_name(*first.dtype)) +
                      ": say dtype=\"…\", which all of them become");
     if (plan_.shape) return {};
-    if (plan_.one_shape && array.shape != first.shape)
-      return invalid("the shape is " + shape_text(array.shape) + ", of the first sample " +
+    if (plan_.one_shape && shape != first.shape)
+      return invalid("the shape is " + shape_text(shape) + ", of the first sample " +
                      shape_text(first.shape) +
                      ": ask for .list(), .padded() or .ragged(), or say shape=(…)");
-    if (array.shape.size() != first.shape.size())
-      return invalid("the shape is " + shape_text(array.shape) + ", of the first sample " +
+    if (shape.size() != first.shape.size())
+      return invalid("the shape is " + shape_text(shape) + ", of the first sample " +
                      shape_text(first.shape) + ": say shape=(…) to bring them to as many axes");
     return {};
   }

@@ -3,26 +3,27 @@
 // Deferred values: a decoder may end in the stored bytes and what was drawn for them, and leave the
 // rest to a later stage that works elsewhere (a device).  A value of such a column is u8[?]:
 //
-//   offset  0                 64                                  n
-//           +-----------------+-----------------------------------+
-//           | DeferredPicture | the stored bytes, as they were;   |
-//           |                 | or pixels: see is_rendered        |
-//           +-----------------+-----------------------------------+
+//   offset  0                 64                 64 + 48 changes         n - slack      n
+//           +-----------------+------------------+-----------------------+--------------+
+//           | DeferredPicture | PixelChanges     | the stored bytes, or  | zeros, for   |
+//           |                 |                  | pixels: is_rendered   | nvJPEG       |
+//           +-----------------+------------------+-----------------------+--------------+
 //
 // The record is in this machine's byte order: it never leaves the machine.  What is the same for
 // all values of the column is in its DeferredSpec.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "codec/decode_share.h"
 #include "codec/image.h"
 #include "codec/jpeg_layout.h"
 #include "codec/tensor.h"
@@ -30,11 +31,12 @@
 namespace headrace {
 
 // What is drawn for one picture:
-//   source ──box──► resampled to width × height ──window──► ──flips──► result (the window's size)
+//   source ──turned──box──► resampled to width × height ──window──► ──flips──► the changes ──►
+// result (the window's size)
 struct DeferredPicture {
   int32_t source_width = 0;  // as the picture's header says
   int32_t source_height = 0;
-  int32_t box_x = 0;  // within the source
+  int32_t box_x = 0;  // within the source, turned
   int32_t box_y = 0;
   int32_t box_width = 0;
   int32_t box_height = 0;
@@ -52,43 +54,35 @@ struct DeferredPicture {
   std::array<uint8_t, 4> fill{};    // of each channel
   uint8_t sampling = 0;             // JpegSampling, of stored bytes that a chip can decode
   uint8_t is_rendered = 0;          // 1: what follows is the result, u8[height, width, channels]
-  std::array<uint8_t, 6> unused{};  // zeros
+  uint8_t orientation = 0;          // 1 mirrored across, 2 down, 4 transposed: codec/exif.h
+  uint8_t changes = 0;              // that follow the record
+  uint16_t slack = 0;               // zeros behind the stored bytes
+  std::array<uint8_t, 2> unused{};  // zeros
   bool operator==(const DeferredPicture&) const = default;
 };
 static_assert(sizeof(DeferredPicture) == 64 && std::is_trivially_copyable_v<DeferredPicture>);
 
-// Which pictures are left to a device's own decoder, and which the CPU's threads decode.  Shared by
-// the decoders of a field and the stage that follows.  Thread-safe.
-class DecodeShare {
- public:
-  // `samplings`: those that the device decodes, a bit each (1 << JpegSampling).  `most_waiting`:
-  // with so many pictures waiting for the device the CPU decodes the next itself; 0: never.
-  DecodeShare(unsigned samplings, int64_t most_waiting)
-      : samplings_(samplings), most_waiting_(most_waiting) {}
-
-  // Whether the device takes this one.
-  bool leave_to_device(JpegSampling sampling) {
-    if ((samplings_ >> static_cast<unsigned>(sampling) & 1u) == 0) return false;
-    if (most_waiting_ > 0 && waiting_.load(std::memory_order_relaxed) >= most_waiting_)
-      return false;
-    on_device_.fetch_add(1, std::memory_order_relaxed);
-    return true;
-  }
-  // By the stage: what it has been given, and what the device has done.  Pictures of batches that
-  // never come to the stage do not count.
-  void handed_over(int64_t pictures) { waiting_.fetch_add(pictures, std::memory_order_relaxed); }
-  void finished(int64_t pictures) { waiting_.fetch_sub(pictures, std::memory_order_relaxed); }
-  void count_on_cpu() { on_cpu_.fetch_add(1, std::memory_order_relaxed); }
-
-  uint64_t on_device() const { return on_device_.load(std::memory_order_relaxed); }
-  uint64_t on_cpu() const { return on_cpu_.load(std::memory_order_relaxed); }
-
- private:
-  const unsigned samplings_;
-  const int64_t most_waiting_;
-  std::atomic<int64_t> waiting_{0};
-  std::atomic<uint64_t> on_device_{0}, on_cpu_{0};
+// What a step does to the pixels of one picture, with all that it drew.  A list of them is done in
+// its order.
+struct PixelChange {
+  enum Kind : int32_t {
+    kBrightness = 1,
+    kContrast,
+    kSaturation,
+    kHue,
+    kGray,
+    kErase,  // a box gets one colour
+    kNoise,  // a box gets random colours
+  };
+  int32_t kind = 0;
+  int32_t turn = 0;                             // kHue: sixths of the way round, times 2^16
+  double factor = 1;                            // the first three; kHue: of the way round
+  int32_t x = 0, y = 0, width = 0, height = 0;  // the box
+  uint32_t colour = 0;                          // a byte a channel
+  int32_t mirrored = 0;  // kNoise: 1 its columns, 2 its rows are in the other order
+  uint64_t noise = 0;    // the state of its Rng
 };
+static_assert(sizeof(PixelChange) == 48 && std::is_trivially_copyable_v<PixelChange>);
 
 // Asked of a field whose batches go to a device.
 struct LateWork {
@@ -111,16 +105,23 @@ struct DeferredSpec {
 
 struct DeferredValue {
   DeferredPicture picture;
+  std::vector<PixelChange> changes;
   Bytes stored;
 };
 
-// The two parts of a value.
+// The parts of a value.
 inline Result<DeferredValue> split_deferred(Bytes value) {
-  if (value.size() < sizeof(DeferredPicture))
-    return corrupt("a deferred picture without its record").at(value.size());
   DeferredValue out;
+  if (value.size() < sizeof out.picture)
+    return corrupt("a deferred picture without its record").at(value.size());
   std::memcpy(&out.picture, value.data(), sizeof out.picture);
-  out.stored = value.subspan(sizeof out.picture);
+  const size_t changes = out.picture.changes * sizeof(PixelChange);
+  const Bytes rest = value.subspan(sizeof out.picture);
+  if (rest.size() < changes + out.picture.slack)
+    return corrupt("a deferred picture that ends within its record").at(value.size());
+  out.changes.resize(out.picture.changes);
+  if (changes > 0) std::memcpy(out.changes.data(), rest.data(), changes);
+  out.stored = rest.subspan(changes, rest.size() - changes - out.picture.slack);
   return out;
 }
 

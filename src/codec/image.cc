@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/lfs_pointer.h"
 #include "codec/exif.h"
 #include "codec/turn.h"
 
@@ -129,6 +130,7 @@ Result<const ImageCodec*> find_image_codec(Bytes bytes) {
     known.append(known.empty() ? "" : ", ").append(codec->name);
   }
   const std::string_view kind = picture_kind(head);
+  if (is_lfs_pointer(bytes)) return corrupt(kLfsPointer).at(0);
   if (kind.empty()) return corrupt("not a picture (this build knows: " + known + ")").at(0);
   if (const ImageCodec* last = fallback_image_codec(); last != nullptr && last->sniff(head))
     return last;

@@ -87,6 +87,50 @@ inline std::vector<std::byte> encode(const Image& image, const JpegKind& kind, i
   return out;
 }
 
+// With EXIF behind its first mark that says which way up it is (1 to 8).
+inline std::vector<std::byte> with_orientation(const std::vector<std::byte>& jpeg, int value) {
+  const unsigned char exif[] = {0xff,
+                                0xe1,
+                                0,
+                                34,
+                                'E',
+                                'x',
+                                'i',
+                                'f',
+                                0,
+                                0,
+                                'I',
+                                'I',
+                                42,
+                                0,
+                                8,
+                                0,
+                                0,
+                                0,
+                                1,
+                                0,
+                                0x12,
+                                1,
+                                3,
+                                0,
+                                1,
+                                0,
+                                0,
+                                0,
+                                static_cast<unsigned char>(value),
+                                0,
+                                0,
+                                0,
+                                0,
+                                0,
+                                0,
+                                0};
+  std::vector<std::byte> out(jpeg.begin(), jpeg.begin() + 2);
+  for (const unsigned char byte : exif) out.push_back(std::byte{byte});
+  out.insert(out.end(), jpeg.begin() + 2, jpeg.end());
+  return out;
+}
+
 // What libjpeg makes of all of it, straight, as RGB (CMYK as it is stored).
 inline Image decode_all(Bytes jpeg) {
   jpeg_decompress_struct c{};
@@ -107,6 +151,52 @@ inline Image decode_all(Bytes jpeg) {
   }
   jpeg_destroy_decompress(&c);
   return out;
+}
+
+// A plane before upsampling, as libjpeg gives it, and as the engines of a chip do.
+struct RawPlane {
+  int width = 0;
+  int height = 0;
+  std::vector<uint8_t> samples;  // without gaps
+};
+
+inline std::vector<RawPlane> decode_raw(Bytes jpeg) {
+  jpeg_decompress_struct c{};
+  jpeg_error_mgr errors{};
+  c.err = jpeg_std_error(&errors);
+  jpeg_create_decompress(&c);
+  jpeg_mem_src(&c, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
+  jpeg_read_header(&c, TRUE);
+  c.raw_data_out = TRUE;
+  c.out_color_space = c.jpeg_color_space;
+  jpeg_start_decompress(&c);
+  std::vector<RawPlane> planes(static_cast<size_t>(c.num_components));
+  std::vector<std::vector<uint8_t>> bands(planes.size());
+  std::vector<std::vector<JSAMPROW>> rows(planes.size());
+  std::vector<JSAMPARRAY> all;
+  const int step = c.max_v_samp_factor * 8;
+  for (size_t i = 0; i < planes.size(); ++i) {
+    const jpeg_component_info& info = c.comp_info[i];
+    planes[i].width = static_cast<int>(info.downsampled_width);
+    planes[i].height = static_cast<int>(info.downsampled_height);
+    const auto count = static_cast<size_t>(info.v_samp_factor * 8);
+    const size_t stride = (static_cast<size_t>(info.width_in_blocks) + 8) * 8;
+    bands[i].resize(count * stride);
+    for (size_t r = 0; r < count; ++r) rows[i].push_back(bands[i].data() + r * stride);
+    all.push_back(rows[i].data());
+  }
+  while (c.output_scanline < c.output_height) {
+    jpeg_read_raw_data(&c, all.data(), static_cast<JDIMENSION>(step));
+    for (size_t i = 0; i < planes.size(); ++i)
+      for (const JSAMPROW row : rows[i]) {
+        RawPlane& plane = planes[i];
+        const size_t wanted = static_cast<size_t>(plane.width) * static_cast<size_t>(plane.height);
+        if (plane.samples.size() < wanted)
+          plane.samples.insert(plane.samples.end(), row, row + plane.width);
+      }
+  }
+  jpeg_destroy_decompress(&c);
+  return planes;
 }
 
 // The kinds that cameras and tools write, and some that only the standard knows.

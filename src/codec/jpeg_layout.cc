@@ -12,7 +12,8 @@
 namespace headrace {
 namespace {
 
-constexpr unsigned kStart = 0xd8, kEnd = 0xd9, kScan = 0xda, kAdobe = 0xee, kJfif = 0xe0;
+constexpr unsigned kStart = 0xd8, kEnd = 0xd9, kScan = 0xda, kAdobe = 0xee, kJfif = 0xe0,
+                   kRestartInterval = 0xdd;
 
 struct Component {
   unsigned id = 0;
@@ -34,7 +35,8 @@ struct Frame {
   unsigned components = 0;
   std::array<Component, 4> component{};
   bool has_jfif = false;
-  int adobe = -1;  // the transform that Adobe's segment names
+  int adobe = -1;                 // the transform that Adobe's segment names
+  unsigned restart_interval = 0;  // in units of the scan; 0: none
 };
 
 bool read_frame(const Reader& r, size_t at, size_t length, Frame& frame) {
@@ -91,16 +93,40 @@ bool ends_well(const Reader& r) {
   return n >= 2 && r.byte(n - 2) == 0xff && r.byte(n - 1) == kEnd;
 }
 
-// No mark but restarts between `at` and the end: others tell of damage.
-bool is_unbroken(const Reader& r, size_t at) {
+struct Scan {
+  uint64_t units = 0;   // MCUs
+  uint64_t blocks = 0;  // of 8 x 8 coefficients
+};
+
+Scan scan_of(const Frame& f) {
+  const auto over = [](unsigned n, unsigned by) { return uint64_t{n + by - 1} / by; };
+  if (f.components == 1) {  // whatever its factors are
+    const uint64_t blocks = over(f.width, 8) * over(f.height, 8);
+    return {blocks, blocks};
+  }
+  const Component& luma = f.component[0];
+  const uint64_t units = over(f.width, 8 * luma.across) * over(f.height, 8 * luma.down);
+  return {units, units * (luma.across * luma.down + 2)};
+}
+
+// From `at` on: no mark but restarts, as many as there must be and in their order, then the last
+// mark; and not fewer bits than the blocks take at least (two: a code each for the first
+// coefficient and for the end).
+bool is_unbroken(const Reader& r, size_t at, const Frame& frame) {
+  const Scan scan = scan_of(frame);
+  const uint64_t every = frame.restart_interval;
+  const uint64_t restarts = every == 0 ? 0 : (scan.units - 1) / every;
   const auto* begin = reinterpret_cast<const unsigned char*>(r.file.data());
   const auto* end = begin + r.file.size();
-  unsigned restart = 0;
+  uint64_t restart = 0;
   for (const unsigned char* p = begin + at; p < end;) {
     p = static_cast<const unsigned char*>(std::memchr(p, 0xff, static_cast<size_t>(end - p)));
     if (p == nullptr || p + 1 == end) return false;
     const unsigned next = p[1];
-    if (next == kEnd) return true;
+    if (next == kEnd) {
+      const auto bytes = static_cast<uint64_t>(p - (begin + at)) - 2 * restart;
+      return restart == restarts && bytes * 4 >= scan.blocks;
+    }
     if (next >= 0xd0 && next <= 0xd7) {
       if (next - 0xd0 != restart++ % 8) return false;
     } else if (next != 0) {
@@ -145,6 +171,7 @@ bool read_jpeg_layout(Bytes file, JpegLayout& out) {
       frame.kind = marker;
     }
     note_application(r, body, length, marker, frame);
+    if (marker == kRestartInterval && length >= 4) frame.restart_interval = r.word(body + 2);
     if (marker == kScan) {
       if (frame.kind == 0) return false;
       out.width = static_cast<int>(frame.width);
@@ -152,7 +179,7 @@ bool read_jpeg_layout(Bytes file, JpegLayout& out) {
       const bool whole_scan = length >= 3 && r.byte(body + 2) == frame.components;
       out.is_plain = frame.kind == 0xc0 && frame.precision == 8 && frame.width > 0 &&
                      frame.height > 0 && whole_scan && find_sampling(frame, out.sampling) &&
-                     ends_well(r) && is_unbroken(r, at + 2 + length);
+                     ends_well(r) && is_unbroken(r, at + 2 + length, frame);
       return true;
     }
     at += 2 + length;

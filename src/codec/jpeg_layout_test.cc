@@ -57,6 +57,36 @@ TEST(JpegLayout, damage_that_marks_tell_of_is_not_plain) {
   EXPECT_TRUE(layout_of(padded).is_plain);
 }
 
+// A part of the data between two restarts is gone: no mark is out of order but one is missing, or
+// eight are.
+TEST(JpegLayout, restarts_are_counted) {
+  const fixture::JpegKind kind{.name = "restarts", .h = 1, .v = 1, .restart_blocks = 1};
+  const Blob whole = picture(kind);
+  ASSERT_TRUE(layout_of(whole).is_plain);
+  std::vector<size_t> marks;
+  for (size_t i = 0; i + 1 < whole.size(); ++i)
+    if (whole[i] == std::byte{0xff} && (whole[i + 1] & std::byte{0xf8}) == std::byte{0xd0})
+      marks.push_back(i);
+  ASSERT_EQ(marks.size(), 7u * 5 - 1);
+  Blob eight = whole;  // the marks that are left are in their order
+  eight.erase(eight.begin() + static_cast<ptrdiff_t>(marks[3]),
+              eight.begin() + static_cast<ptrdiff_t>(marks[11]));
+  EXPECT_FALSE(layout_of(eight).is_plain);
+  Blob last = whole;
+  last.erase(last.begin() + static_cast<ptrdiff_t>(marks.back()), last.end() - 2);
+  EXPECT_FALSE(layout_of(last).is_plain);
+}
+
+TEST(JpegLayout, data_too_short_for_its_blocks_is_not_plain) {
+  const Blob whole = picture({"420", 2, 2});
+  size_t scan = 0;
+  for (size_t i = 0; i + 1 < whole.size() && scan == 0; ++i)
+    if (whole[i] == std::byte{0xff} && whole[i + 1] == std::byte{0xda}) scan = i + 14;
+  Blob none(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(scan));
+  none.insert(none.end(), {std::byte{1}, std::byte{2}, std::byte{0xff}, std::byte{0xd9}});
+  EXPECT_FALSE(layout_of(none).is_plain);
+}
+
 TEST(JpegLayout, every_cut_is_survived) {
   const Blob whole = picture({"420", 2, 2});
   for (size_t n = 0; n < whole.size(); ++n) {

@@ -84,6 +84,10 @@ class Number final : public Decoder {
  public:
   Number(NumberForm form, DType dtype) : form_(form), spec_{dtype, {}} {}
   const TensorSpec& output() const override { return spec_; }
+  bool keeps_elements() const override {
+    return (form_ == NumberForm::kInt64 && std::same_as<T, int64_t>) ||
+           (form_ == NumberForm::kFloat64 && std::same_as<T, double>);
+  }
   Status run(std::span<const Bytes> inputs, SampleContext&, Slot& out) const override {
     HEADRACE_ASSIGN(const T number, read<T>(form_, inputs[0]));
     HEADRACE_ASSIGN(const MutableBytes room, out.room({}));

@@ -14,12 +14,14 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "base/buffer.h"
 #include "codec/image.h"
 #include "codec/pixels.h"
+#include "trace/notices.h"
 
 namespace headrace {
 namespace {
@@ -128,7 +130,18 @@ Result<ImageInfo> Session::open(Bytes png) {
                    kChannels[header_.color_type]};
 }
 
+// Once in a process: medical pictures and depth maps come out nearly white.
+void tell_of_clipping() {
+  static std::atomic<bool> told = false;
+  if (!told.exchange(true))
+    tell_user(
+        "gray PNG pictures of 16 bits: levels above 255 become 255, as in Pillow; to keep them, "
+        "save "
+        "the numbers as .npy and read them with hr.array");
+}
+
 Session::Output Session::choose_output(PixelMode mode) {
+  if (is_gray16() && mode != PixelMode::kNumbers) tell_of_clipping();
   if (is_gray16() || mode == PixelMode::kNumbers)
     return {SPNG_FMT_PNG, (width() * header_.bit_depth + 7) / 8, 0, true};
   if (mode == PixelMode::kRgba) return {SPNG_FMT_RGBA8, 4 * width(), SPNG_DECODE_TRNS};

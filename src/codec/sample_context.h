@@ -48,6 +48,11 @@ class SampleContext {
   uint32_t source() const { return source_; }
   std::string_view key() const { return key_; }
 
+  // Whether its values are made here and now, whatever could be left to a later stage: such a stage
+  // found that it cannot make one of them.  Until it is set otherwise.
+  bool stays_on_cpu() const { return stays_on_cpu_; }
+  void set_stays_on_cpu(bool stays) { stays_on_cpu_ = stays; }
+
   // The T of this context, made when it is first asked for.
   template <SamplePart T>
   T& part() {
@@ -81,6 +86,7 @@ class SampleContext {
   uint64_t sample_ = 0;
   uint32_t source_ = 0;
   std::string_view key_;
+  bool stays_on_cpu_ = false;
   std::vector<std::unique_ptr<AnyPart>> parts_;
 };
 

@@ -14,7 +14,8 @@ class AsIs final : public Decoder {
   bool copies() const override { return true; }
   Status check(Bytes value) const override {
     const size_t good = text_ ? valid_utf8_prefix(value) : value.size();
-    return good < value.size() ? corrupt("not UTF-8").at(good) : Status();
+    return good < value.size() ? corrupt("not UTF-8; hr.bytes takes it as it is").at(good)
+                               : Status();
   }
   Status run(std::span<const Bytes> inputs, SampleContext&, Slot& out) const override {
     const Bytes value = inputs[0];

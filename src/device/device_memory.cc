@@ -2,6 +2,7 @@
 #include "device/device_memory.h"
 
 #include <new>
+#include <stdexcept>
 
 namespace headrace {
 namespace {
@@ -86,14 +87,15 @@ class DeviceMemory::Return {
   Return(std::shared_ptr<DeviceMemory> memory, StreamPointer stream)
       : memory_(std::move(memory)), used_(std::make_shared<Used>(std::move(stream))) {}
   void operator()(Buffer* buffer) const {
-    memory_->give_back(std::unique_ptr<Buffer>(buffer), *used_->stream());
+    memory_->give_back(std::unique_ptr<Buffer>(buffer), used_->stream());
   }
   void consumed_in(CudaStream stream) const {
     used_->set(DeviceStream::borrowed(memory_->driver_, stream));
   }
+  void consumed_anywhere() const { used_->set(nullptr); }
 
  private:
-  // In which stream the buffer is used last.  Thread-safe.
+  // In which stream the buffer is used last; null: nobody knows.  Thread-safe.
   class Used {
    public:
     explicit Used(StreamPointer stream) : stream_(std::move(stream)) {}
@@ -142,6 +144,7 @@ void DeviceMemory::free_idle(uint64_t keep) {
   while (idle_bytes_ > keep && !idle_.empty()) {
     idle_bytes_ -= idle_.front().buffer->held_bytes();
     if (idle_.front().after) (void)idle_.front().after->wait();
+    if (idle_.front().after_all) (void)wait_for_all();
     idle_.erase(idle_.begin());
   }
 }
@@ -176,12 +179,14 @@ SharedBuffer DeviceMemory::lend(Free got, size_t bytes, const StreamPointer& str
 Result<SharedBuffer> DeviceMemory::take(size_t bytes, const StreamPointer& stream) {
   HEADRACE_ASSIGN(Free got, choose(bytes));
   if (got.after) HEADRACE_TRY(got.after->hold_up(stream->handle()));
+  if (got.after_all) HEADRACE_TRY(wait_for_all());
   return lend(std::move(got), bytes, stream);
 }
 
 Result<SharedBuffer> DeviceMemory::take_idle(size_t bytes, const StreamPointer& stream) {
   HEADRACE_ASSIGN(Free got, choose(bytes));
   if (got.after) HEADRACE_TRY(got.after->wait());
+  if (got.after_all) HEADRACE_TRY(wait_for_all());
   return lend(std::move(got), bytes, stream);
 }
 
@@ -190,16 +195,34 @@ void DeviceMemory::consumed_in(const SharedBuffer& buffer, CudaStream stream) {
     back->consumed_in(stream);
 }
 
-void DeviceMemory::give_back(std::unique_ptr<Buffer> buffer, const DeviceStream& stream) {
-  auto after = CudaEvent::make(driver_, context_);
-  const bool usable = after.ok() && after.value()->record(stream.handle()).ok();
+void DeviceMemory::consumed_anywhere(const SharedBuffer& buffer) {
+  if (const auto* back = std::get_deleter<Return>(buffer); back != nullptr)
+    back->consumed_anywhere();
+}
+
+Status DeviceMemory::wait_for_all() const {
+  const CudaCurrent current(driver_, context_);
+  return driver_.check(driver_.context_synchronize(), "cuCtxSynchronize");
+}
+
+void DeviceMemory::give_back(std::unique_ptr<Buffer> buffer, const StreamPointer& stream) {
+  Free back;
+  bool usable = true;
+  if (stream) {
+    auto after = CudaEvent::make(driver_, context_);
+    usable = after.ok() && after.value()->record(stream->handle()).ok();
+    if (usable) back.after = std::move(after).value();
+  } else {
+    back.after_all = true;
+  }
   MutexLock lock(mu_);
   const uint64_t held = buffer->held_bytes();
   used_ -= held;
   // Without an event nobody can tell when it may be written again: the driver waits and frees it.
   if (!usable) return;
   idle_bytes_ += held;
-  idle_.push_back({std::move(buffer), std::move(after).value()});
+  back.buffer = std::move(buffer);
+  idle_.push_back(std::move(back));
   free_idle(keep_bytes_);
 }
 
@@ -217,8 +240,13 @@ std::shared_ptr<Arena> pinned_arena_of(const CudaDriver& driver, CudaContext con
   return pinned_arena({.lock =
                            [&driver, context](MutableBytes memory) {
                              const CudaCurrent current(driver, context);
-                             return driver.host_register(memory.data(), memory.size(), kPortable) ==
-                                    0;
+                             const Status locked = driver.check(
+                                 driver.host_register(memory.data(), memory.size(), kPortable),
+                                 "cuMemHostRegister");
+                             // A device that is lost is no lack of memory, and says so itself.
+                             if (!locked.ok() && locked.code() != Code::kExhausted)
+                               throw std::runtime_error(std::string(locked.message()));
+                             return locked.ok();
                            },
                        .unlock =
                            [&driver, context](MutableBytes memory) {

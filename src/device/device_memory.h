@@ -78,6 +78,8 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   Result<SharedBuffer> take_idle(size_t bytes, const StreamPointer& stream);
   // Whoever consumes the buffer does so in this stream.
   static void consumed_in(const SharedBuffer& buffer, CudaStream stream);
+  // Nobody knows in which streams: whoever gets the memory next waits for all of the device's work.
+  static void consumed_anywhere(const SharedBuffer& buffer);
   uint64_t used_bytes() const;
   uint64_t most_used_bytes() const;
 
@@ -85,10 +87,12 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   struct Free {
     std::unique_ptr<Buffer> buffer;
     std::shared_ptr<CudaEvent> after;  // null: now
+    bool after_all = false;            // not before all that the device was told until it is taken
   };
   class Return;  // what a buffer does when its last owner lets go
   DeviceMemory(const CudaDriver& driver, CudaContext context, uint64_t keep_bytes);
-  void give_back(std::unique_ptr<Buffer> buffer, const DeviceStream& stream);
+  void give_back(std::unique_ptr<Buffer> buffer, const StreamPointer& stream);
+  Status wait_for_all() const;
   Result<Free> choose(size_t bytes) HEADRACE_EXCLUDES(mu_);
   SharedBuffer lend(Free got, size_t bytes, const StreamPointer& stream) HEADRACE_EXCLUDES(mu_);
   void free_idle(uint64_t keep) HEADRACE_REQUIRES(mu_);

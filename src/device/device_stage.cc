@@ -38,6 +38,7 @@ class Worker {
     Status status;
     for (size_t c = 0; c < batch.columns.size() && status.ok(); ++c)
       status = run_column(c, batch.columns[c], in_flight);
+    batch.decode_again = status.code() == Code::kCorrupt || status.code() == Code::kUnsupported;
     // Also where something failed: what was handed over reads the buffers.
     const Status recorded = ready->record(stream_->handle());
     under_way_.emplace_back(ready, std::move(in_flight));
@@ -71,11 +72,12 @@ class Worker {
       return {};  // stays where it is
     } else {
       HEADRACE_ASSIGN(SharedBuffer to, gpu_->memory().take(column.values->size(), stream_));
-      HEADRACE_TRY(gpu_->driver().check(
-          gpu_->driver().copy_to_device(reinterpret_cast<CudaAddress>(to->data()),
-                                        column.values->data(), column.values->size(),
-                                        stream_->handle()),
-          "cuMemcpyHtoDAsync"));
+      if (to->size() > 0)
+        HEADRACE_TRY(gpu_->driver().check(
+            gpu_->driver().copy_to_device(reinterpret_cast<CudaAddress>(to->data()),
+                                          column.values->data(), column.values->size(),
+                                          stream_->handle()),
+            "cuMemcpyHtoDAsync"));
       in_flight.buffers.push_back(std::move(column.values));
       column.values = std::move(to);
     }

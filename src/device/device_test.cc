@@ -11,6 +11,7 @@
 #include <cstring>
 #include <future>
 
+#include "batch/mix.h"
 #include "codec/jpeg_fixture.h"
 #include "codec/sample_context.h"
 #include "device/compiler.h"
@@ -137,8 +138,9 @@ std::vector<Blob> pictures() {
     for (const auto& [width, height] :
          {std::pair(97, 75), std::pair(64, 48), std::pair(17, 130), std::pair(150, 33)}) {
       ++seed;
-      out.push_back(fixture::encode(fixture::make_image(width, height, kind.channels, seed), kind,
-                                    50 + static_cast<int>(seed * 7 % 50)));
+      const Blob jpeg = fixture::encode(fixture::make_image(width, height, kind.channels, seed),
+                                        kind, 50 + static_cast<int>(seed * 7 % 50));
+      out.push_back(fixture::with_orientation(jpeg, static_cast<int>(seed % 10)));
     }
   return out;
 }
@@ -226,9 +228,48 @@ TEST(Device, gray_results_are_those_of_the_cpu) {
                {{"mode", std::string("L")}});
 }
 
+TEST(Device, colours_that_change_are_those_of_the_cpu) {
+  const std::vector<Step> steps{
+      step("random_resized_crop", {{"size", std::vector<double>{24}}}),
+      step("color_jitter", {{"brightness", std::vector<double>{0.4}},
+                            {"contrast", std::vector<double>{0.9}},
+                            {"saturation", std::vector<double>{0.4}},
+                            {"hue", std::vector<double>{0.2}}}),
+      step("random_grayscale", {{"p", 0.3}}),
+      step("random_erasing", {{"p", 0.6}, {"value", std::string("random")}}),
+      step("color_jitter", {{"contrast", std::vector<double>{0.5}}, {"p", 0.5}}),
+      step("random_flip"),
+      step("random_vertical_flip")};
+  expect_equal(steps);
+  expect_equal(steps, {{"mode", std::string("L")}});
+  expect_equal({steps[0], step("random_erasing", {{"p", 1.0}, {"value", std::vector<double>{9}}}),
+                step("random_flip")});
+}
+
+TEST(Device, pictures_are_turned_as_on_the_cpu) {
+  expect_equal({step("random_resized_crop", {{"size", std::vector<double>{20, 31}}})},
+               {{"orient", true}});
+}
+
+TEST(Device, steps_that_the_device_has_not_are_named) {
+  for (const auto& [steps, wanted] : std::vector<std::pair<std::vector<Step>, std::string>>{
+           {{step("resize", {{"size", std::vector<double>{24, 24}}}), step("random_invert")},
+            "step 2 random_invert: it changes pixels, and the device does not know how"},
+           {{step("resize", {{"size", std::vector<double>{24, 24}}}), step("random_grayscale"),
+             step("center_crop", {{"size", std::vector<double>{9}}})},
+            "step 3 center_crop: after a change of pixels the device only flips"},
+           {{step("resize", {{"size", std::vector<double>{24, 24}}}),
+             step("resize", {{"size", std::vector<double>{9, 9}}})},
+            "step 2 resize: one step may resample on the device"}}) {
+    const auto late = late_work();
+    make(steps, late);
+    EXPECT_NE(late->why_on_cpu.find(wanted), std::string::npos) << late->why_on_cpu;
+  }
+}
+
 TEST(Device, what_the_cpu_must_do_is_finished_on_the_device) {
   expect_equal({step("random_resized_crop", {{"size", std::vector<double>{24}}}),
-                step("color_jitter", {{"brightness", std::vector<double>{0.4}}}),
+                step("random_invert"),
                 step("normalize",
                      {{"mean", std::vector<double>{0.5}}, {"std", std::vector<double>{0.25}}})});
 }
@@ -266,6 +307,71 @@ TEST(Device, a_damaged_picture_ends_the_batch_with_its_error) {
   column.items = {decode(*decoder, pictures()[0], 1), decode(*decoder, bad, 2)};
   const Status status = through(*stage, batch);
   EXPECT_EQ(status.code(), Code::kCorrupt) << status.text();
+  EXPECT_TRUE(batch.decode_again);  // the CPU's decoders name it
+}
+
+// The same batch, mixed by the CPU and by the device.
+TEST(Device, pictures_are_mixed_as_on_the_cpu) {
+  const std::vector<Blob> all = pictures();
+  for (const char* kind : {"mixup", "cutmix"})
+    for (const char* dtype : {"f32", "f16", "bf16", "u8"})
+      for (const char* order : {"NCHW", "NHWC"}) {
+        if (std::string(kind) == "mixup" && std::string(dtype) == "u8") continue;
+        std::vector<Step> steps{step("random_resized_crop", {{"size", std::vector<double>{24}}})};
+        if (std::string(dtype) != "u8")
+          steps.push_back(step("cast", {{"dtype", std::string(dtype)}}));
+        steps.push_back(step("layout", {{"order", std::string(order)}}));
+        const auto cpu = make(steps, nullptr);
+        const auto device = make(steps, late_work());
+        const DeferredSpec& spec = *device->deferred();
+        MixOptions how;
+        how.kinds = {{kind, 0.8, 1}};
+        how.classes = 10;
+        how.channels_last = std::string(order) == "NHWC";
+        const ColumnSpec columns[] = {{"image", spec.result}, {"label", {DType::kI64, {}}}};
+        const auto here = make_mix(how, columns).value();
+        how.pictures_later = true;
+        const auto later = make_mix(how, columns).value();
+        DeviceStageOptions asked;
+        asked.columns = {spec, std::nullopt};
+        const auto stage = make_device_stage(gpu(), asked).value();
+        const auto pool = BufferPool::make(0);
+        for (uint64_t n : {uint64_t{1}, uint64_t{2}, uint64_t{9}}) {
+          Batch on_cpu;
+          Batch on_device;
+          for (Batch* batch : {&on_cpu, &on_device}) {
+            batch->columns.resize(2);
+            batch->indices.resize(n);
+            batch->columns[1].dtype = DType::kI64;
+            batch->columns[1].shape = {static_cast<int64_t>(n)};
+            batch->columns[1].values = std::make_shared<Buffer>(8 * n);
+            for (uint64_t i = 0; i < n; ++i) {
+              const auto label = static_cast<int64_t>(i % 10);
+              std::memcpy(batch->columns[1].values->data() + 8 * i, &label, 8);
+            }
+          }
+          Column& made = on_cpu.columns[0];
+          made.dtype = spec.result.dtype;
+          made.shape = spec.result.shape;
+          made.shape.insert(made.shape.begin(), static_cast<int64_t>(n));
+          made.values = std::make_shared<Buffer>(n * spec.result.bytes());
+          on_device.columns[0].packing = Packing::kList;
+          for (uint64_t i = 0; i < n; ++i) {
+            const SharedBuffer value = decode(*cpu, all[i], 50 * n + i);
+            std::memcpy(made.values->data() + i * value->size(), value->data(), value->size());
+            on_device.columns[0].items.push_back(decode(*device, all[i], 50 * n + i));
+          }
+          ASSERT_TRUE(here->apply(on_cpu, Key(n), *pool).ok());
+          ASSERT_TRUE(later->apply(on_device, Key(n), *pool).ok());
+          const Status status = through(*stage, on_device);
+          ASSERT_TRUE(status.ok()) << status.text();
+          for (size_t c = 0; c < 2; ++c) {
+            const Bytes wanted = on_cpu.columns[c].values->bytes();
+            EXPECT_EQ(to_host(on_device.columns[c]), Blob(wanted.begin(), wanted.end()))
+                << kind << " " << dtype << " " << order << " " << n;
+          }
+        }
+      }
 }
 
 // Every byte of many batches, with a consumer that holds on to some for a while.
@@ -311,7 +417,7 @@ TEST(Device, buffers_come_back_only_when_nobody_reads_them) {
 // and goes back to it while the device has yet to read it, unless someone keeps it.
 TEST(Device, many_batches_are_under_way_at_a_time) {
   const std::vector<Step> steps{step("resize", {{"size", std::vector<double>{24, 24}}}),
-                                step("color_jitter", {{"brightness", std::vector<double>{0.4}}})};
+                                step("random_invert")};
   const auto pixels = make(steps, late_work());
   const auto bytes = make({steps[0]}, late_work());
   ASSERT_TRUE(pixels->deferred()->has_pixels);
@@ -431,6 +537,95 @@ TEST(Device, pictures_that_the_engines_refuse_are_made_by_the_cpu) {
   unsetenv("HEADRACE_STANDIN_REFUSES");
 }
 
+// The device fails in the middle of a call, with engines at work on some of its pictures; later
+// batches are right.
+TEST(Device, engines_that_fail_do_not_write_into_later_batches) {
+  const std::vector<Step> steps{step("random_resized_crop", {{"size", std::vector<double>{24}}})};
+  const auto cpu = make(steps, nullptr);
+  const auto decoder = make(steps, late_work());
+  DeviceStageOptions asked;
+  asked.workers = 1;
+  asked.columns = {*decoder->deferred()};
+  const auto stage = make_device_stage(gpu(), asked).value();
+  const std::vector<Blob> all = pictures();
+  int failed = 0;
+  setenv("HEADRACE_STANDIN_FAILS", "7", 1);  // every seventh call, of five for a batch
+  for (uint64_t n = 0; n < 6; ++n) {
+    Batch batch;
+    Column& column = batch.columns.emplace_back();
+    column.packing = Packing::kList;
+    Blob wanted;
+    for (size_t i = 0; i < all.size(); ++i) {
+      column.items.push_back(decode(*decoder, all[i], n * 1000 + i));
+      const SharedBuffer here = decode(*cpu, all[i], n * 1000 + i);
+      wanted.insert(wanted.end(), here->data(), here->data() + here->size());
+    }
+    const Status status = through(*stage, batch);
+    if (status.ok()) {
+      EXPECT_EQ(to_host(batch.columns[0]), wanted) << "batch " << n;
+      continue;
+    }
+    ++failed;
+    EXPECT_EQ(status.code(), Code::kInternal) << status.text();
+    EXPECT_FALSE(batch.decode_again);
+  }
+  unsetenv("HEADRACE_STANDIN_FAILS");
+  EXPECT_GT(failed, 0);
+  EXPECT_LT(failed, 6);
+}
+
+// A consumer whose streams nobody knows: it lets go of a batch that its work has yet to read.
+TEST(Device, memory_of_an_unknown_consumer_is_not_written_too_early) {
+  const CudaDriver& d = gpu()->driver();
+  const CudaCurrent current(d, gpu()->context());
+  DeviceStageOptions asked;
+  asked.workers = 1;
+  asked.columns = {std::nullopt};
+  const auto stage = make_device_stage(gpu(), asked).value();
+  CudaStream theirs = nullptr;
+  ASSERT_EQ(d.stream_create(&theirs, 1), 0);
+  constexpr size_t kElements = 777'777;  // of no other test's size
+  std::vector<Blob> seen(30, Blob(kElements));
+  for (size_t n = 0; n < seen.size(); ++n) {
+    Batch batch;
+    Column& column = batch.columns.emplace_back();
+    column.values = std::make_shared<Buffer>(kElements);
+    column.shape = {static_cast<int64_t>(kElements)};
+    std::memset(column.values->data(), static_cast<int>(n), kElements);
+    ASSERT_TRUE(through(*stage, batch).ok());
+    ASSERT_TRUE(batch.columns[0].ready->wait().ok());  // as for JAX
+    DeviceMemory::consumed_anywhere(batch.columns[0].values);
+    d.copy_to_host(seen[n].data(), reinterpret_cast<CudaAddress>(batch.columns[0].values->data()),
+                   kElements, theirs);
+  }
+  ASSERT_EQ(d.stream_synchronize(theirs), 0);
+  for (size_t n = 0; n < seen.size(); ++n)
+    ASSERT_EQ(seen[n], Blob(kElements, static_cast<std::byte>(n))) << "batch " << n;
+  d.stream_destroy(theirs);
+}
+
+// Someone captures a CUDA graph while batches are made, delivered and let go of.
+TEST(Device, a_graph_that_is_captured_is_not_broken) {
+  const std::vector<Step> steps{step("random_resized_crop", {{"size", std::vector<double>{24}}})};
+  const auto decoder = make(steps, late_work());
+  DeviceStageOptions asked;
+  asked.columns = {*decoder->deferred()};
+  const auto capture = standin<void (*)(bool)>("standin_capture");
+  capture(true);
+  {
+    const auto stage = make_device_stage(gpu(), asked).value();
+    for (int n = 0; n < 6; ++n) {
+      Batch batch;
+      Column& column = batch.columns.emplace_back();
+      column.packing = Packing::kList;
+      for (const Blob& picture : pictures()) column.items.push_back(decode(*decoder, picture, 1));
+      EXPECT_TRUE(through(*stage, batch).ok());
+      EXPECT_TRUE(batch.columns[0].ready->wait().ok());
+    }
+  }
+  capture(false);
+}
+
 // Many batches of pictures under way at a time, and engines that do not wait for the stream's work.
 TEST(Device, engines_that_run_ahead_of_the_stream_change_no_pixel) {
   setenv("HEADRACE_STANDIN_EAGER", "1", 1);
@@ -471,14 +666,45 @@ TEST(Device, engines_that_run_ahead_of_the_stream_change_no_pixel) {
   unsetenv("HEADRACE_STANDIN_EAGER");
 }
 
+void run_again(const std::string& settings, const std::string& filter) {
+  std::vector<char> self(4096, '\0');
+  ASSERT_GT(readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
+  const std::string command = settings + " '" + self.data() + "' --gtest_filter='" + filter +
+                              "' --gtest_brief=1 > /dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+}
+
 // All of the above with a device that does nothing before it is waited for: whatever is given back
 // or written too early is then always seen.
 TEST(DeviceThatWaits, does_the_same) {
-  std::vector<char> self(4096, '\0');
-  ASSERT_GT(readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
-  const std::string command = std::string("HEADRACE_STANDIN_TEMPER=lazy '") + self.data() +
-                              "' --gtest_filter='Device.*' --gtest_brief=1 > /dev/null";
-  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  run_again("HEADRACE_STANDIN_TEMPER=lazy", "Device.*");
+}
+
+// And with every thread of every block, in another order each time.
+TEST(DeviceOfManyThreads, does_the_same) {
+  run_again("HEADRACE_STANDIN_GRID=1",
+            "Device.random_crops_are_those_of_the_cpu:Device.colours_that_change*:"
+            "Device.pictures_are_mixed*");
+}
+
+// tests/test_device.py finds the library of the package nvidia-cuda-nvrtc.
+TEST(RealNvrtc, compiles_the_kernels_for_chips) {
+  const char* folder = std::getenv("HEADRACE_NVRTC");
+  if (folder == nullptr)
+    GTEST_SKIP() << "no NVRTC: pip install nvidia-cuda-nvrtc, and name the folder of libnvrtc.so "
+                    "in HEADRACE_NVRTC";
+  setenv("HEADRACE_CUDA_PATH", folder, 1);
+  for (const int capability : {80, 86, 89, 90}) {
+    const auto code = compile_kernels(picture_kernels(), capability, "");
+    ASSERT_TRUE(code.ok()) << code.status().text();
+    EXPECT_GT(code.value().size(), 10'000u);
+    EXPECT_EQ(std::memcmp(code.value().data(),
+                          "\x7f"
+                          "ELF",
+                          4),
+              0);
+  }
+  setenv("HEADRACE_CUDA_PATH", HEADRACE_STANDINS, 1);
 }
 
 TEST(Device, kernels_are_compiled_once) {

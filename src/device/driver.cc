@@ -28,6 +28,8 @@ Result<CudaDriver> load() {
   HEADRACE_TRY(library.find("cuCtxPushCurrent_v2", d.context_push));
   HEADRACE_TRY(library.find("cuCtxPopCurrent_v2", d.context_pop));
   HEADRACE_TRY(library.find("cuCtxSynchronize", d.context_synchronize));
+  HEADRACE_TRY(library.find("cuThreadExchangeStreamCaptureMode", d.capture_mode));
+  HEADRACE_TRY(library.find("cuMemGetInfo_v2", d.memory_info));
   HEADRACE_TRY(library.find("cuMemAlloc_v2", d.memory_allocate));
   HEADRACE_TRY(library.find("cuMemFree_v2", d.memory_free));
   HEADRACE_TRY(library.find("cuMemHostRegister_v2", d.host_register));
@@ -69,7 +71,12 @@ Status CudaDriver::check(int error, const char* what) const {
   error_name(error, &name);
   const std::string text =
       fmt::format("{}: {}", what, name == nullptr ? "error " + std::to_string(error) : name);
-  return error == kCudaOutOfMemory ? exhausted(text) : unavailable(text);
+  if (error == kCudaOutOfMemory) return exhausted(text);
+  // From here on every call of this process fails, the framework's too.
+  if (error >= kCudaIllegalAddress)
+    return internal("the GPU failed (" + text +
+                    "), and this process can use it no more; start it again from its checkpoint");
+  return internal(text);
 }
 
 Result<const CudaDriver*> cuda_driver() {

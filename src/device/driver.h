@@ -20,6 +20,7 @@ using CudaAddress = unsigned long long;
 
 inline constexpr int kCudaOutOfMemory = 2;
 inline constexpr int kCudaNotReady = 600;
+inline constexpr int kCudaIllegalAddress = 700;  // the first of those that end a context
 
 // Immutable once loaded, hence thread-safe.
 struct CudaDriver {
@@ -34,6 +35,8 @@ struct CudaDriver {
   int (*context_push)(CudaContext context);
   int (*context_pop)(CudaContext* context);
   int (*context_synchronize)();
+  int (*capture_mode)(int* mode);  // of this thread; gives the one before
+  int (*memory_info)(size_t* free, size_t* total);
   int (*memory_allocate)(CudaAddress* address, size_t bytes);
   int (*memory_free)(CudaAddress address);
   int (*host_register)(void* data, size_t bytes, unsigned flags);
@@ -55,20 +58,23 @@ struct CudaDriver {
                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                 CudaStream stream, void** parameters, void** extra);
 
-  // OK for 0; else "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY".
+  // OK for 0; else "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY", kExhausted or kInternal.
   Status check(int error, const char* what) const;
 };
 
 // Loaded and initialised with the first call.  Where that failed, every call says why.
 Result<const CudaDriver*> cuda_driver();
 
-// Makes a context current in this thread for as long as it lives.
+// Makes a context current in this thread for as long as it lives.  Calls within it may come while
+// another thread captures a CUDA graph: they are no part of it, and do not break it.
 class CudaCurrent {
  public:
   CudaCurrent(const CudaDriver& driver, CudaContext context) : driver_(driver) {
     driver_.context_push(context);
+    driver_.capture_mode(&mode_);
   }
   ~CudaCurrent() {
+    driver_.capture_mode(&mode_);
     CudaContext was = nullptr;
     driver_.context_pop(&was);
   }
@@ -77,6 +83,7 @@ class CudaCurrent {
 
  private:
   const CudaDriver& driver_;
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; then the mode before
 };
 
 }  // namespace headrace

@@ -52,6 +52,7 @@ DeferredPicture test_record(JpegSampling sampling) {
   view.flip = true;
   DeferredPicture record = record_of({kWidth, kHeight}, view);
   record.sampling = static_cast<uint8_t>(sampling);
+  record.slack = 256;
   return record;
 }
 
@@ -82,7 +83,8 @@ Status compare(const std::shared_ptr<Gpu>& gpu, const StreamPointer& stream,
   const DeferredSpec spec = test_spec();
   Column column;
   column.packing = Packing::kList;
-  column.items.push_back(std::make_shared<Buffer>(sizeof record + stored.size()));
+  column.items.push_back(std::make_shared<Buffer>(sizeof record + stored.size() + record.slack));
+  std::memset(column.items[0]->data(), 0, column.items[0]->size());
   std::memcpy(column.items[0]->data(), &record, sizeof record);
   std::memcpy(column.items[0]->data() + sizeof record, stored.data(), stored.size());
   PictureWork work(gpu, stream, uint64_t{16} << 20);
@@ -97,7 +99,7 @@ Status compare(const std::shared_ptr<Gpu>& gpu, const StreamPointer& stream,
                           there.size(), stream->handle()),
       "cuMemcpyDtoHAsync"));
   HEADRACE_TRY(driver.check(driver.stream_synchronize(stream->handle()), "cuStreamSynchronize"));
-  HEADRACE_TRY(render_deferred({record, stored.bytes()}, spec.mode, spec.limits, here));
+  HEADRACE_TRY(render_deferred({record, {}, stored.bytes()}, spec.mode, spec.limits, here));
   if (here != there) return unsupported("the chip's pixels are not the CPU's");
   return {};
 }

@@ -61,6 +61,14 @@ Result<std::shared_ptr<Gpu>> Gpu::open(int index) {
   return known;
 }
 
+Result<uint64_t> Gpu::free_bytes() const {
+  const CudaCurrent current(driver_, context_);
+  size_t free = 0;
+  size_t total = 0;
+  HEADRACE_TRY(driver_.check(driver_.memory_info(&free, &total), "cuMemGetInfo"));
+  return uint64_t{free};
+}
+
 Result<Gpu::Kernels> Gpu::load_kernels() const {
   const CudaCurrent current(driver_, context_);
   CudaModule module = nullptr;
@@ -72,11 +80,13 @@ Result<Gpu::Kernels> Gpu::load_kernels() const {
     HEADRACE_TRY(driver_.check(driver_.module_load(&module, code.data()), "cuModuleLoadData"));
   }
   Kernels out;
-  HEADRACE_TRY(driver_.check(driver_.module_function(&out.weigh, module, "weigh"), "weigh"));
-  HEADRACE_TRY(
-      driver_.check(driver_.module_function(&out.first_pass, module, "first_pass"), "first_pass"));
-  HEADRACE_TRY(driver_.check(driver_.module_function(&out.second_pass, module, "second_pass"),
-                             "second_pass"));
+  const std::pair<const char*, CudaFunction*> wanted[] = {{"weigh", &out.weigh},
+                                                          {"first_pass", &out.first_pass},
+                                                          {"gray_sums", &out.gray_sums},
+                                                          {"second_pass", &out.second_pass},
+                                                          {"mix", &out.mix}};
+  for (const auto& [name, function] : wanted)
+    HEADRACE_TRY(driver_.check(driver_.module_function(function, module, name), name));
   return out;
 }
 

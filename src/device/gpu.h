@@ -24,11 +24,15 @@ class Gpu {
   const std::string& name() const { return name_; }  // "NVIDIA H200"
   DeviceMemory& memory() const { return *memory_; }
   std::shared_ptr<Arena> pinned() const { return pinned_; }
+  // Of its memory, by whomever it is used.
+  Result<uint64_t> free_bytes() const;
 
   struct Kernels {
     CudaFunction weigh = nullptr;
     CudaFunction first_pass = nullptr;
+    CudaFunction gray_sums = nullptr;
     CudaFunction second_pass = nullptr;
+    CudaFunction mix = nullptr;
   };
   // Compiled with the first call.
   Result<const Kernels*> kernels() const;

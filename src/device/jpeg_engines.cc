@@ -71,7 +71,7 @@ Status failure(int status, const char* what) {
   const std::string text = fmt::format("nvJPEG, {}: {} (status {})", what, meaning(status), status);
   if (status == 3 || status == 4 || status == 9 || status == 10) return corrupt(text);
   if (status == 7) return unsupported(text);
-  return status == 5 ? exhausted(text) : unavailable(text);
+  return status == 5 ? exhausted(text) : internal(text);
 }
 
 }  // namespace

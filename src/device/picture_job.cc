@@ -62,7 +62,14 @@ void place_content(const View& view, PictureJob& job) {
 
 }  // namespace
 
-PictureJob plan_job(const DeferredPicture& record, int channels, JobMemory& memory) {
+int contrasts_of(const std::vector<PixelChange>& changes) {
+  return static_cast<int>(std::count_if(changes.begin(), changes.end(), [](const PixelChange& c) {
+    return c.kind == PixelChange::kContrast;
+  }));
+}
+
+PictureJob plan_job(const DeferredValue& value, int channels, JobMemory& memory) {
+  const DeferredPicture& record = value.picture;
   const View view = view_of(record);
   PictureJob job;
   job.width = record.source_width;
@@ -82,6 +89,8 @@ PictureJob plan_job(const DeferredPicture& record, int channels, JobMemory& memo
   job.window_width = view.window.width, job.window_height = view.window.height;
   job.filter = record.filter, job.flip = record.flip, job.flip_down = record.flip_down;
   job.border = record.border;
+  job.orientation = record.orientation;
+  job.change_count = static_cast<int32_t>(value.changes.size());
   for (size_t c = 0; c < 4; ++c) job.fill |= static_cast<uint32_t>(record.fill[c]) << (8 * c);
   place_content(view, job);
   job.most_x = most_taps(job.box_width, job.size_width, view.filter);
@@ -111,6 +120,7 @@ PictureJob plan_job(const DeferredPicture& record, int channels, JobMemory& memo
   const auto other = job.down_first != 0 ? job.content_height : job.content_width;
   memory.middle = aligned(static_cast<uint64_t>(r.extent) * static_cast<uint64_t>(other) *
                           static_cast<uint64_t>(channels));
+  memory.sums = aligned(static_cast<uint64_t>(contrasts_of(value.changes)) * sizeof(uint64_t));
   return job;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels are told (pictures.cu has the same two structs, field by field), and how it is
-// made of a picture's record.
+// What the kernels are told (pictures.cu has the same structs, field by field), and how it is made
+// of a picture's record.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "codec/deferred.h"
 
@@ -28,10 +29,13 @@ struct PictureJob {
   int32_t middle_low = 0, middle_extent = 0;
   int32_t down_first = 0;
   int32_t slot = 0;
+  uint64_t changes = 0, sums = 0;
+  int32_t change_count = 0;
+  int32_t orientation = 0;
 
   static constexpr int32_t kPixels = 5;
 };
-static_assert(sizeof(PictureJob) == 176);
+static_assert(sizeof(PictureJob) == 200);
 
 struct PictureOutput {
   uint64_t address = 0;
@@ -43,6 +47,21 @@ struct PictureOutput {
 };
 static_assert(sizeof(PictureOutput) == 64);
 
+// Each picture of a batch with the one before it.
+struct PictureMixing {
+  uint64_t from = 0, to = 0;
+  int32_t count = 0;
+  int32_t first = 0;
+  int32_t channels = 3;
+  int32_t dtype = 0;
+  int32_t channels_first = 1;
+  int32_t width = 0, height = 0;
+  int32_t cuts = 0;
+  float share = 1, rest = 0;
+  int32_t x0 = 0, x1 = 0, y0 = 0, y1 = 0;
+};
+static_assert(sizeof(PictureMixing) == 72);
+
 // Bytes of device memory that a job wants for itself.
 struct JobMemory {
   uint64_t planes = 0;  // Y, then the two of chroma, each beginning at a multiple of 256
@@ -50,9 +69,13 @@ struct JobMemory {
   uint64_t chroma_bytes = 0;
   uint64_t taps_x = 0, taps_y = 0;
   uint64_t middle = 0;
+  uint64_t sums = 0;
 };
 
+// How many changes of contrast there are: each needs a sum.
+int contrasts_of(const std::vector<PixelChange>& changes);
+
 // The job of a picture that the engines decode, without addresses, and what memory it takes.
-PictureJob plan_job(const DeferredPicture& record, int channels, JobMemory& memory);
+PictureJob plan_job(const DeferredValue& value, int channels, JobMemory& memory);
 
 }  // namespace headrace

@@ -11,9 +11,11 @@
 namespace headrace {
 namespace {
 
-constexpr size_t kMostTogether = 256;  // pictures of one call of the engines
-constexpr unsigned kThreads = 256;     // of a block
-constexpr unsigned kBlocks = 64;       // for the pixels of a picture
+constexpr size_t kMostTogether = 256;    // pictures of one call of the engines
+constexpr unsigned kThreads = 256;       // of a block
+constexpr unsigned kBlocks = 64;         // for the pixels of a picture
+constexpr size_t kMostLaunched = 65535;  // pictures of one launch: the grid's third extent
+constexpr unsigned kSumBlocks = 8;       // for its sums: each thread adds to one number in the end
 
 int32_t type_of(DType dtype) {
   return dtype == DType::kU8 ? 0 : dtype == DType::kF16 ? 1 : dtype == DType::kBF16 ? 2 : 3;
@@ -33,8 +35,8 @@ PictureOutput output_of(const DeferredSpec& spec, const SharedBuffer& to) {
 }
 
 uint64_t wanted(const JobMemory& m) {
-  constexpr uint64_t kRounding = 6 * 256;
-  return m.planes + m.taps_x + m.taps_y + m.middle + kRounding;
+  constexpr uint64_t kRounding = 7 * 256;
+  return m.planes + m.taps_x + m.taps_y + m.middle + m.sums + kRounding;
 }
 
 }  // namespace
@@ -47,25 +49,13 @@ Status PictureWork::upload(CudaAddress to, const void* from, uint64_t bytes) {
 Status PictureWork::run(const DeferredSpec& spec, Column& column, InFlight& in_flight) {
   const size_t n = spec.has_pixels ? static_cast<size_t>(column.shape[0]) : column.items.size();
   HEADRACE_ASSIGN(SharedBuffer to, gpu_->memory().take(spec.result.bytes() * n, owned_stream_));
-  const PictureOutput out = output_of(spec, to);
-  if (spec.has_pixels) {
-    const Status status = copy_pixels(column, out, in_flight);
-    HEADRACE_TRY(end());
-    HEADRACE_TRY(status);
+  if (column.late_mix && n > 1) {
+    HEADRACE_ASSIGN(const SharedBuffer made, gpu_->memory().take(to->size(), owned_stream_));
+    const PictureOutput out = output_of(spec, made);
+    HEADRACE_TRY(make(spec, column, out, in_flight));
+    HEADRACE_TRY(mix(*column.late_mix, n, out, reinterpret_cast<CudaAddress>(to->data())));
   } else {
-    HEADRACE_TRY(plan(spec, column, in_flight));
-    for (size_t begin = 0; begin < items_.size();) {
-      uint64_t bytes = 0;
-      size_t end = begin;
-      while (end < items_.size() &&
-             (end == begin || bytes + wanted(items_[end].memory) <= scratch_bytes_))
-        bytes += wanted(items_[end++].memory);
-      HEADRACE_TRY(this->begin(bytes, end - begin, true));
-      const Status status = run_part(spec, begin, end, out, in_flight);
-      HEADRACE_TRY(this->end());
-      HEADRACE_TRY(status);
-      begin = end;
-    }
+    HEADRACE_TRY(make(spec, column, output_of(spec, to), in_flight));
   }
   column = Column();
   column.packing = Packing::kDense;
@@ -76,12 +66,65 @@ Status PictureWork::run(const DeferredSpec& spec, Column& column, InFlight& in_f
   return {};
 }
 
-// nvJPEG is told a stream, but the engines are no part of it: planes are handed to them only when
-// nothing that was handed over before still reads them.  Several workers keep the engines busy.
-Status PictureWork::begin(uint64_t bytes, size_t pictures, bool for_engines) {
+Status PictureWork::make(const DeferredSpec& spec, const Column& column, const PictureOutput& out,
+                         InFlight& in_flight) {
+  if (spec.has_pixels) {
+    const Status status = copy_pixels(column, out, in_flight);
+    HEADRACE_TRY(end());
+    return status;
+  }
+  HEADRACE_TRY(plan(spec, column, in_flight));
+  for (size_t begin = 0; begin < items_.size();) {
+    uint64_t bytes = 0;
+    uint64_t told = 0;
+    size_t end = begin;
+    while (end < items_.size() &&
+           (end == begin || bytes + wanted(items_[end].memory) <= scratch_bytes_)) {
+      bytes += wanted(items_[end].memory);
+      told += sizeof(PictureJob) + items_[end].value.changes.size() * sizeof(PixelChange);
+      ++end;
+    }
+    HEADRACE_TRY(this->begin(bytes, told, true));
+    const Status status = run_part(spec, begin, end, out, in_flight);
+    HEADRACE_TRY(this->end());
+    HEADRACE_TRY(status);
+    begin = end;
+  }
+  return {};
+}
+
+Status PictureWork::mix(const LateMix& how, size_t pictures, const PictureOutput& made,
+                        CudaAddress to) {
+  HEADRACE_ASSIGN(const Gpu::Kernels* kernels, gpu_->kernels());
+  PictureMixing told;
+  told.from = made.address, told.to = to;
+  told.count = static_cast<int32_t>(pictures);
+  told.channels = made.channels, told.dtype = made.dtype;
+  told.channels_first = made.channels_first;
+  told.width = made.width, told.height = made.height;
+  told.cuts = how.cuts ? 1 : 0;
+  told.share = how.share, told.rest = 1 - how.share;
+  told.x0 = static_cast<int32_t>(how.x0), told.x1 = static_cast<int32_t>(how.x1);
+  told.y0 = static_cast<int32_t>(how.y0), told.y1 = static_cast<int32_t>(how.y1);
+  void* parameters[] = {&told};
+  for (size_t first = 0; first < pictures; first += kMostLaunched) {
+    told.first = static_cast<int32_t>(first);
+    const auto n = static_cast<unsigned>(std::min(kMostLaunched, pictures - first));
+    HEADRACE_TRY(gpu_->driver().check(gpu_->driver().launch(kernels->mix, kBlocks, 1, n, kThreads,
+                                                            1, 1, 0, stream_, parameters, nullptr),
+                                      "mix"));
+  }
+  return {};
+}
+
+// nvJPEG is told a stream, but its engines write when the call is made, whatever the stream was
+// told before (docs/adr/0017): planes are handed to them only when nothing that was handed over
+// before still reads them, and it is this thread that waits.  Several workers keep the engines
+// busy.
+Status PictureWork::begin(uint64_t bytes, uint64_t told_bytes, bool for_engines) {
   if (for_engines && last_) HEADRACE_TRY(last_->wait());
   HEADRACE_TRY(scratch_.begin(bytes));
-  return job_memory_.begin(pictures * sizeof(PictureJob));
+  return job_memory_.begin(told_bytes);
 }
 
 Status PictureWork::end() {
@@ -104,11 +147,11 @@ Status PictureWork::plan(const DeferredSpec& spec, const Column& column, InFligh
       item.job.kind = PictureJob::kPixels;
       item.memory.planes = item.value.stored.size();
     } else {
-      item.job = plan_job(item.value.picture, channels, item.memory);
+      item.job = plan_job(item.value, channels, item.memory);
       ++left;
     }
     item.job.slot = static_cast<int32_t>(i);
-    items_.push_back(item);
+    items_.push_back(std::move(item));
     in_flight.buffers.push_back(column.items[i]);
   }
   if (spec.share) in_flight.waiting.emplace_back(spec.share, left);
@@ -134,6 +177,7 @@ Status PictureWork::run_part(const DeferredSpec& spec, size_t begin, size_t end,
     item.job.taps_x = scratch_.take(item.memory.taps_x);
     item.job.taps_y = scratch_.take(item.memory.taps_y);
     item.job.middle = scratch_.take(item.memory.middle);
+    item.job.sums = scratch_.take(item.memory.sums);
   }
   for (size_t first = begin; first < end && !items_[first].is_rendered;) {
     size_t last = first;
@@ -143,9 +187,20 @@ Status PictureWork::run_part(const DeferredSpec& spec, size_t begin, size_t end,
     HEADRACE_TRY(decode(spec, first, last, in_flight));
     first = last;
   }
-  std::vector<PictureJob> jobs;
-  for (size_t i = begin; i < end; ++i) jobs.push_back(items_[i].job);
-  return launch(jobs, out.channels, out, !items_[begin].is_rendered, in_flight);
+  Told told;
+  for (size_t i = begin; i < end; ++i) {
+    PictureJob& job = told.jobs.emplace_back(items_[i].job);
+    if (job.kind == PictureJob::kPixels) {
+      job.change_count = 0;  // they are made
+      continue;
+    }
+    const std::vector<PixelChange>& changes = items_[i].value.changes;
+    job.changes = told.changes.size() * sizeof(PixelChange);  // an address below
+    told.changes.insert(told.changes.end(), changes.begin(), changes.end());
+    told.contrasts = std::max(told.contrasts, contrasts_of(changes));
+    told.resamples = true;
+  }
+  return launch(told, out, in_flight);
 }
 
 // Ready for a call: nvJPEG lets go of the memory of a call that is under way when the next one of
@@ -181,10 +236,11 @@ Status PictureWork::decode(const DeferredSpec& spec, size_t begin, size_t end,
   }
   const Status status = chosen->decoder->decode(stored, planes, stream_);
   HEADRACE_TRY(chosen->done->record(stream_));
-  if (status.ok() || status.code() != Code::kCorrupt) return status;
-  // One of them is bad, and nobody says which: the CPU tells, and makes the others.  The engines
-  // may be at those before it, in streams of nvJPEG's own.
+  if (status.ok()) return {};
+  // The engines may be at some of them, in streams of nvJPEG's own, and write their planes.
   HEADRACE_TRY(gpu_->driver().check(gpu_->driver().context_synchronize(), "cuCtxSynchronize"));
+  if (status.code() != Code::kCorrupt) return status;
+  // One of them is bad, and nobody says which: the CPU tells, and makes the others.
   for (size_t i = begin; i < end; ++i) HEADRACE_TRY(render(spec, items_[i], in_flight));
   return {};
 }
@@ -198,7 +254,7 @@ Status PictureWork::render(const DeferredSpec& spec, Item& item, InFlight& in_fl
   HEADRACE_TRY(render_deferred(item.value, spec.mode, spec.limits, pixels->span()));
   // Its planes are larger than the result, or there is scratch memory of its own.
   if (pixels->size() > item.memory.planes)
-    return unavailable("the GPU's JPEG decoder refused a picture that the CPU decodes");
+    return internal("the GPU's JPEG decoder refused a picture that the CPU decodes");
   item.job.kind = PictureJob::kPixels;
   HEADRACE_TRY(upload(item.job.plane[0], pixels->data(), pixels->size()));
   in_flight.buffers.push_back(std::move(pixels));
@@ -210,45 +266,61 @@ Status PictureWork::copy_pixels(const Column& column, const PictureOutput& out,
                                 InFlight& in_flight) {
   const auto n = static_cast<size_t>(column.shape[0]);
   const uint64_t each = column.values->size() / std::max<size_t>(1, n);
-  HEADRACE_TRY(begin(column.values->size(), n, false));
+  HEADRACE_TRY(begin(column.values->size(), n * sizeof(PictureJob), false));
   const CudaAddress at = scratch_.take(column.values->size());
   HEADRACE_TRY(upload(at, column.values->data(), column.values->size()));
   in_flight.buffers.push_back(column.values);
-  std::vector<PictureJob> jobs(n);
+  Told told;
+  told.jobs.resize(n);
   for (size_t i = 0; i < n; ++i) {
-    jobs[i].kind = PictureJob::kPixels;
-    jobs[i].plane[0] = at + i * each;
-    jobs[i].slot = static_cast<int32_t>(i);
+    told.jobs[i].kind = PictureJob::kPixels;
+    told.jobs[i].plane[0] = at + i * each;
+    told.jobs[i].slot = static_cast<int32_t>(i);
   }
-  return launch(jobs, out.channels, out, false, in_flight);
+  return launch(told, out, in_flight);
 }
 
-Status PictureWork::launch(const std::vector<PictureJob>& jobs, int channels,
-                           const PictureOutput& out, bool resamples, InFlight& in_flight) {
+Status PictureWork::launch(Told& told, const PictureOutput& out, InFlight& in_flight) {
   HEADRACE_ASSIGN(const Gpu::Kernels* kernels, gpu_->kernels());
-  const CudaDriver& driver = gpu_->driver();
-  const auto n = static_cast<unsigned>(jobs.size());
-  CudaAddress at = job_memory_.take(n * sizeof(PictureJob));
+  const size_t job_bytes = told.jobs.size() * sizeof(PictureJob);
+  const size_t bytes = job_bytes + told.changes.size() * sizeof(PixelChange);
+  CudaAddress at = job_memory_.take(bytes);
+  for (PictureJob& job : told.jobs) job.changes += at + job_bytes;
   // It is read when its turn comes, which may be after this returns.
-  SharedBuffer told_jobs = job_pool_->take(n * sizeof(PictureJob));
-  std::memcpy(told_jobs->data(), jobs.data(), told_jobs->size());
-  HEADRACE_TRY(upload(at, told_jobs->data(), told_jobs->size()));
-  in_flight.buffers.push_back(std::move(told_jobs));
-  PictureOutput told = out;
-  void* weigh[] = {&at};
-  void* first[] = {&at, &channels};
-  void* second[] = {&at, &told};
-  if (resamples) {
-    HEADRACE_TRY(driver.check(
-        driver.launch(kernels->weigh, 1, 2, n, kThreads, 1, 1, 0, stream_, weigh, nullptr),
-        "weigh"));
-    HEADRACE_TRY(driver.check(driver.launch(kernels->first_pass, kBlocks, 1, n, kThreads, 1, 1, 0,
-                                            stream_, first, nullptr),
-                              "first_pass"));
+  SharedBuffer kept = job_pool_->take(bytes);
+  std::memcpy(kept->data(), told.jobs.data(), job_bytes);
+  if (!told.changes.empty())
+    std::memcpy(kept->data() + job_bytes, told.changes.data(), bytes - job_bytes);
+  in_flight.buffers.push_back(kept);
+  HEADRACE_TRY(upload(at, kept->data(), bytes));
+  for (size_t first = 0; first < told.jobs.size(); first += kMostLaunched)
+    HEADRACE_TRY(launch_kernels(*kernels, told, at + first * sizeof(PictureJob),
+                                std::min(kMostLaunched, told.jobs.size() - first), out));
+  return {};
+}
+
+Status PictureWork::launch_kernels(const Gpu::Kernels& kernels, const Told& told, CudaAddress jobs,
+                                   size_t pictures, const PictureOutput& out) {
+  const auto start = [&](CudaFunction kernel, const char* name, unsigned blocks, unsigned axes,
+                         void** parameters) {
+    const CudaDriver& driver = gpu_->driver();
+    return driver.check(driver.launch(kernel, blocks, axes, static_cast<unsigned>(pictures),
+                                      kThreads, 1, 1, 0, stream_, parameters, nullptr),
+                        name);
+  };
+  PictureOutput to = out;
+  int round = 0;
+  void* weigh[] = {&jobs};
+  void* first[] = {&jobs, &to.channels};
+  void* sums[] = {&jobs, &to, &round};
+  void* second[] = {&jobs, &to};
+  if (told.resamples) {
+    HEADRACE_TRY(start(kernels.weigh, "weigh", 1, 2, weigh));
+    HEADRACE_TRY(start(kernels.first_pass, "first_pass", kBlocks, 1, first));
+    for (; round < told.contrasts; ++round)
+      HEADRACE_TRY(start(kernels.gray_sums, "gray_sums", kSumBlocks, 1, sums));
   }
-  return driver.check(driver.launch(kernels->second_pass, kBlocks, 1, n, kThreads, 1, 1, 0, stream_,
-                                    second, nullptr),
-                      "second_pass");
+  return start(kernels.second_pass, "second_pass", kBlocks, 1, second);
 }
 
 }  // namespace headrace

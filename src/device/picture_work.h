@@ -12,6 +12,7 @@
 #include "device/gpu.h"
 #include "device/picture_job.h"
 #include "device/scratch.h"
+#include "trace/clock.h"
 
 namespace headrace {
 
@@ -20,10 +21,10 @@ class WaitingPictures {
  public:
   WaitingPictures(std::shared_ptr<DecodeShare> share, int64_t pictures)
       : share_(std::move(share)), pictures_(pictures) {
-    share_->handed_over(pictures_);
+    share_->handed_over(pictures_, steady_ns());
   }
   ~WaitingPictures() {
-    if (share_) share_->finished(pictures_);
+    if (share_) share_->finished(pictures_, steady_ns());
   }
   WaitingPictures(WaitingPictures&&) = default;
   WaitingPictures& operator=(WaitingPictures&&) = delete;
@@ -53,7 +54,8 @@ class PictureWork {
         job_memory_(*gpu_, stream) {}
 
   // Values are deferred pictures, or pixels (spec.has_pixels).  `column` becomes the result's, on
-  // the device once the stream has got there.  The context is current.
+  // the device once the stream has got there.  The context is current.  kCorrupt or kUnsupported:
+  // neither the engines nor the CPU can make one of the pictures.
   Status run(const DeferredSpec& spec, Column& column, InFlight& in_flight);
 
  private:
@@ -69,9 +71,14 @@ class PictureWork {
     std::shared_ptr<CudaEvent> done;  // its last call
     std::vector<JpegPlanes> planes;   // of that call: where they go
   };
+  // The pictures of the column, into `out`.
+  Status make(const DeferredSpec& spec, const Column& column, const PictureOutput& out,
+              InFlight& in_flight);
+  Status mix(const LateMix& how, size_t pictures, const PictureOutput& made, CudaAddress to);
   Status plan(const DeferredSpec& spec, const Column& column, InFlight& in_flight);
-  // Memory for the next pictures; where the engines write it, once those before are done with it.
-  Status begin(uint64_t bytes, size_t pictures, bool for_engines);
+  // Memory for the next pictures and for what is told of them; where the engines write it, once
+  // those before are done with it.
+  Status begin(uint64_t bytes, uint64_t told_bytes, bool for_engines);
   Status end();
   Status run_part(const DeferredSpec& spec, size_t begin, size_t end, const PictureOutput& out,
                   InFlight& in_flight);
@@ -79,8 +86,16 @@ class PictureWork {
   Result<PerSampling*> decoder_for(int sampling);
   Status render(const DeferredSpec& spec, Item& item, InFlight& in_flight);
   Status copy_pixels(const Column& column, const PictureOutput& out, InFlight& in_flight);
-  Status launch(const std::vector<PictureJob>& jobs, int channels, const PictureOutput& out,
-                bool resamples, InFlight& in_flight);
+  // What the kernels are told of pictures: jobs, then the changes that they point to.
+  struct Told {
+    std::vector<PictureJob> jobs;
+    std::vector<PixelChange> changes;
+    int contrasts = 0;  // of one picture, at most
+    bool resamples = false;
+  };
+  Status launch(Told& told, const PictureOutput& out, InFlight& in_flight);
+  Status launch_kernels(const Gpu::Kernels& kernels, const Told& told, CudaAddress jobs,
+                        size_t pictures, const PictureOutput& out);
   Status upload(CudaAddress to, const void* from, uint64_t bytes);
 
   const std::shared_ptr<Gpu> gpu_;

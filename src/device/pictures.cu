@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the GPU does with decoded pictures, in three kernels:
+// What the GPU does with decoded pictures:
 //
 //   planes (Y, Cb, Cr) ──┐ weigh: which pixels, with which weights (transform/kernels/taps.cc)
-//                        └─► first pass ──► u8 pixels ──► second pass ──► batch
-//                            upsamples chroma,            weighs along the other axis, pads,
-//                            converts colours,            flips, scales, casts, lays out
-//                            weighs along one axis
+//                        └─► first pass ──► u8 pixels ──► second pass ──► batch ──► mix
+//                            turns, upsamples chroma,     weighs along the other axis, pads,
+//                            converts colours,            flips, changes colours, erases, scales,
+//                            weighs along one axis        casts, lays out
+//
+// gray_sums runs before the second pass where contrast is changed: it needs the mean of a picture.
 //
 // Every number is the CPU path's: chroma and colours as libjpeg's, weights in doubles rounded to 22
-// bits and sums in integers as Pillow's, one fused multiply-add for floats.  So it must be compiled
-// without contraction of doubles (--fmad=false).
+// bits and sums in integers as Pillow's, one fused multiply-add for floats, changes of colours as
+// transform/colour and transform/kernels make them, mixing as batch/mix.cc.  So it must be compiled
+// without contraction (--fmad=false).
 //
-// Plain enough for a C++ compiler: the tests build it for the CPU (cuda_standin.cc).
+// Plain enough for a C++ compiler: the tests build it for the CPU (tests/standin/cuda.cc).
+// No kernel waits for another thread of it.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -39,6 +43,35 @@ struct Job {
   int middle_extent;   // and how many
   int down_first;
   int slot;  // in the batch
+  u64 changes;  // address of what is done to the pixels, in this order
+  u64 sums;     // address of a sum of grays for each change of contrast
+  int change_count;
+  int orientation;  // 1 mirrored across, 2 down, 4 transposed; the box is of the turned picture
+};
+
+// codec/deferred.h has the same.
+struct Change {
+  int kind;  // 1 brightness, 2 contrast, 3 saturation, 4 hue, 5 gray, 6 erase, 7 noise
+  int turn;
+  double factor;
+  int x, y, width, height;
+  u32 colour;
+  int mirrored;
+  u64 noise;
+};
+
+// Each picture of a batch with the one before it; device/picture_job.h has the same.
+struct Mixing {
+  u64 from, to;
+  int count;  // pictures
+  int first;  // that this launch makes
+  int channels;
+  int dtype;
+  int channels_first;
+  int width, height;
+  int cuts;           // 1: a box comes from the other; else both are blended
+  float share, rest;  // of the picture itself, of the other
+  int x0, x1, y0, y1;
 };
 
 // The same for all pictures of a column; device/picture_job.h.
@@ -121,11 +154,16 @@ __device__ static void weigh_one(int extent, int size, int first, int filter, in
   out[1] = n;
 }
 
-// grid: (1, 2, pictures)
+// grid: (1, 2, pictures).  It clears the sums of grays too.
 extern "C" __global__ void weigh(const Job* jobs) {
   const Job& job = jobs[blockIdx.z];
   if (job.kind == 5) return;
   const int across = blockIdx.y == 0;
+  if (across && threadIdx.x == 0) {
+    u64* sum = (u64*)job.sums;
+    for (int i = 0; i < job.change_count; ++i)
+      if (((const Change*)job.changes)[i].kind == 2) *sum++ = 0;
+  }
   const int count = across ? job.content_width : job.content_height;
   const int most = across ? job.most_x : job.most_y;
   const int extent = across ? job.box_width : job.box_height;
@@ -195,8 +233,12 @@ __device__ static int chroma(const Job& job, int which, int x, int y) {
   return plane[(u64)y * pitch + x];
 }
 
-// A pixel of the picture; with one channel in r.
-__device__ static Rgb pixel(const Job& job, int channels, int x, int y) {
+// A pixel of the picture, turned; with one channel in r.
+__device__ static Rgb pixel(const Job& job, int channels, int turned_x, int turned_y) {
+  const int u = (job.orientation & 4) ? turned_y : turned_x;
+  const int v = (job.orientation & 4) ? turned_x : turned_y;
+  const int x = (job.orientation & 1) ? job.width - 1 - u : u;
+  const int y = (job.orientation & 2) ? job.height - 1 - v : v;
   const int luma = ((const u8*)job.plane[0])[(u64)y * job.pitch[0] + x];
   Rgb out = {luma, luma, luma};
   if (job.kind == 0) return out;
@@ -233,6 +275,130 @@ extern "C" __global__ void first_pass(const Job* jobs, int channels) {
     to[0] = (u8)rounded(r);
     if (channels == 3) to[1] = (u8)rounded(g), to[2] = (u8)rounded(b);
   }
+}
+
+// -- changes of colours ------------------------------------------------------------------------
+
+// transform/colour/gray.h
+__device__ static int gray_of(Rgb p) {
+  return (int)((2507355u * (u32)p.r + 4924113u * (u32)p.g + 956302u * (u32)p.b) >> 23);
+}
+
+// gray.h, blended()
+__device__ static int blended(int colour, float factor, double other) {
+  const float product = (float)colour * factor;
+  float sum = (float)((double)product + other);
+  sum = sum < 0.0f ? 0.0f : sum;
+  return (int)(sum < 255.0f ? sum : 255.0f);
+}
+
+// transform/kernels/saturation.cc
+__device__ static int saturated(int colour, int gray, float factor, float rest) {
+  return level((int)__fmaf_rn((float)gray, rest, (float)colour * factor));
+}
+
+// transform/kernels/hue.cc
+__device__ static int hue_fall(int away, int c) { return clamped(away - c, 0, c); }
+
+__device__ static int hue_level(int v) {
+  return level((v + (v >> 8) + (v >> 17) + (v >> 18)) >> 16);
+}
+
+__device__ static int distance(int a, int b) { return a < b ? b - a : a - b; }
+
+__device__ static Rgb turned(Rgb p, int sixths) {
+  const int high = at_least(at_least(p.r, p.g), p.b);
+  const int range = high - at_most(at_most(p.r, p.g), p.b);
+  int at = 4 * range + p.r - p.g;
+  if (high == p.g) at = 2 * range + p.b - p.r;
+  if (high == p.r) at = p.g - p.b;
+  at = at * 65536 + range * sixths;
+  const int c = range * 65536;
+  if (at < 0) at += 6 * c;
+  if (at >= 6 * c) at -= 6 * c;
+  const int top = high * 65536;
+  Rgb out;
+  out.r = hue_level(top - hue_fall(3 * c - distance(at, 3 * c), c));
+  out.g = hue_level(top - hue_fall(distance(at, 2 * c), c));
+  out.b = hue_level(top - hue_fall(distance(at, 4 * c), c));
+  return out;
+}
+
+// transform/colour/change.cc
+__device__ static int noise_level(int c, u64 bits) {
+  const double mean[3] = {0.485 * 255, 0.456 * 255, 0.406 * 255};
+  const double deviation[3] = {0.229 * 255, 0.224 * 255, 0.225 * 255};
+  int sum = 0;
+  for (int k = 0; k < 4; ++k) sum += (int)((bits >> (16 * k)) & 0xffff);
+  const double noise = ((double)sum - 2 * 65535.0) / 65536 * 1.7320508075688772;
+  const double v = mean[c] + deviation[c] * noise;
+  return (int)(v < 0.0 ? 0.0 : v > 255.0 ? 255.0 : v);
+}
+
+// base/rng.h
+__device__ static u64 mix64(u64 x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9ull;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+__device__ static Rgb erased(const Change& change, int channels, int x, int y, Rgb p) {
+  const int bx = x - change.x, by = y - change.y;
+  if (bx < 0 || bx >= change.width || by < 0 || by >= change.height) return p;
+  Rgb out;
+  if (change.kind == 6) {
+    out.r = change.colour & 255, out.g = (change.colour >> 8) & 255;
+    out.b = (change.colour >> 16) & 255;
+    return out;
+  }
+  const int column = (change.mirrored & 1) ? change.width - 1 - bx : bx;
+  const int row = (change.mirrored & 2) ? change.height - 1 - by : by;
+  const u64 first = ((u64)row * change.width + column) * channels + 1;
+  const u64 golden = 0x9e3779b97f4a7c15ull;
+  out.r = noise_level(0, mix64(change.noise + first * golden));
+  out.g = channels == 3 ? noise_level(1, mix64(change.noise + (first + 1) * golden)) : 0;
+  out.b = channels == 3 ? noise_level(2, mix64(change.noise + (first + 2) * golden)) : 0;
+  return out;
+}
+
+// The pixel (x, y) of the result after the first `count` changes; pictures of `pixels` pixels.
+__device__ static Rgb changed(const Job& job, int channels, int count, int pixels, int x, int y,
+                              Rgb p) {
+  const Change* changes = (const Change*)job.changes;
+  const u64* sums = (const u64*)job.sums;
+  for (int i = 0; i < count; ++i) {
+    const Change& change = changes[i];
+    const float factor = (float)change.factor;
+    const float rest = (float)(1 - change.factor);
+    if (change.kind == 1) {
+      const float r = (float)p.r * factor, g = (float)p.g * factor, b = (float)p.b * factor;
+      p.r = (int)(r < 255.0f ? r : 255.0f);
+      p.g = (int)(g < 255.0f ? g : 255.0f);
+      p.b = (int)(b < 255.0f ? b : 255.0f);
+    } else if (change.kind == 2) {
+      const float mean = (float)((double)*sums++ / (double)pixels);
+      const double other = (double)mean * (double)rest;
+      p.r = blended(p.r, factor, other);
+      p.g = blended(p.g, factor, other);
+      p.b = blended(p.b, factor, other);
+    } else if (change.kind >= 6) {
+      p = erased(change, channels, x, y, p);
+    } else if (channels == 3) {
+      const int gray = gray_of(p);
+      if (change.kind == 3) {
+        p.r = saturated(p.r, gray, factor, rest);
+        p.g = saturated(p.g, gray, factor, rest);
+        p.b = saturated(p.b, gray, factor, rest);
+      } else if (change.kind == 4) {
+        p = turned(p, change.turn);
+      } else {
+        p.r = p.g = p.b = gray;
+      }
+    }
+  }
+  return p;
 }
 
 // -- the batch ---------------------------------------------------------------------------------
@@ -286,29 +452,103 @@ __device__ static Rgb weighed(const Job& job, int channels, int x, int y) {
   return out;
 }
 
+// The pixel (x, y) of the result, before its changes.
+__device__ static Rgb resulting(const Job& job, const Output& out, int x, int y) {
+  Rgb p;
+  if (job.kind == 5) {
+    const u8* from = (const u8*)job.plane[0] + ((u64)y * out.width + x) * out.channels;
+    p.r = from[0];
+    p.g = out.channels == 3 ? from[1] : 0;
+    p.b = out.channels == 3 ? from[2] : 0;
+    return p;
+  }
+  const int wx = job.flip ? out.width - 1 - x : x;
+  const int wy = job.flip_down ? out.height - 1 - y : y;
+  const int cx = wx - job.content_x, cy = wy - job.content_y;
+  if (cx >= 0 && cx < job.content_width && cy >= 0 && cy < job.content_height)
+    return weighed(job, out.channels, cx, cy);
+  p.r = job.fill & 255, p.g = (job.fill >> 8) & 255, p.b = (job.fill >> 16) & 255;
+  return p;
+}
+
+// grid: (blocks, 1, pictures).  The sum for change of contrast number `round` of each picture; the
+// sums before it are there.  Whole numbers: the order of adding does not matter.
+extern "C" __global__ void gray_sums(const Job* jobs, Output out, int round) {
+  const Job& job = jobs[blockIdx.z];
+  const Change* changes = (const Change*)job.changes;
+  int until = 0, seen = -1;
+  for (; until < job.change_count; ++until)
+    if (changes[until].kind == 2 && ++seen == round) break;
+  if (until == job.change_count) return;
+  const int pixels = out.width * out.height;
+  u64 sum = 0;
+  for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < pixels; at += gridDim.x * blockDim.x) {
+    const int x = at % out.width, y = at / out.width;
+    const Rgb p = changed(job, out.channels, until, pixels, x, y, resulting(job, out, x, y));
+    sum += out.channels == 3 ? gray_of(p) : p.r;
+  }
+  if (sum != 0) atomicAdd((u64*)job.sums + round, sum);
+}
+
 // grid: (blocks, 1, pictures)
 extern "C" __global__ void second_pass(const Job* jobs, Output out) {
   const Job& job = jobs[blockIdx.z];
-  for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < out.width * out.height;
-       at += gridDim.x * blockDim.x) {
+  const int pixels = out.width * out.height;
+  for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < pixels; at += gridDim.x * blockDim.x) {
     const int x = at % out.width, y = at / out.width;
-    Rgb p;
-    if (job.kind == 5) {
-      const u8* from = (const u8*)job.plane[0] + (u64)at * out.channels;
-      p.r = from[0];
-      p.g = out.channels == 3 ? from[1] : 0;
-      p.b = out.channels == 3 ? from[2] : 0;
-    } else {
-      const int wx = job.flip ? out.width - 1 - x : x;
-      const int wy = job.flip_down ? out.height - 1 - y : y;
-      const int cx = wx - job.content_x, cy = wy - job.content_y;
-      if (cx < 0 || cx >= job.content_width || cy < 0 || cy >= job.content_height) {
-        p.r = job.fill & 255, p.g = (job.fill >> 8) & 255, p.b = (job.fill >> 16) & 255;
-      } else {
-        p = weighed(job, out.channels, cx, cy);
-      }
-    }
+    const Rgb p =
+        changed(job, out.channels, job.change_count, pixels, x, y, resulting(job, out, x, y));
     put(out, job.slot, x, y, 0, p.r);
     if (out.channels == 3) put(out, job.slot, x, y, 1, p.g), put(out, job.slot, x, y, 2, p.b);
+  }
+}
+
+// -- mixing ------------------------------------------------------------------------------------
+
+// half.h, from_f16()
+__device__ static float from_f16(u16 v) {
+  const u32 sign = (u32)(v & 0x8000u) << 16;
+  const u32 exponent = (v >> 10) & 31u, mantissa = v & 0x3ffu;
+  if (exponent == 0) {
+    const float tiny = (float)mantissa * 5.9604644775390625e-8f;  // 2^-24
+    return sign ? -tiny : tiny;
+  }
+  const u32 wide = exponent == 31 ? 255u : exponent + 112u;
+  return __uint_as_float(sign | wide << 23 | mantissa << 13);
+}
+
+__device__ static float mixed(const Mixing& m, float a, float b) {
+  return a * m.share + b * m.rest;
+}
+
+__device__ static bool is_cut(const Mixing& m, int at) {
+  const int place = m.channels_first ? at % (m.width * m.height) : at / m.channels;
+  const int x = place % m.width, y = place / m.width;
+  return x >= m.x0 && x < m.x1 && y >= m.y0 && y < m.y1;
+}
+
+// grid: (blocks, 1, pictures)
+extern "C" __global__ void mix(Mixing m) {
+  const int each = m.channels * m.width * m.height;
+  const int number = m.first + (int)blockIdx.z;
+  const u64 own = (u64)number * each;
+  const u64 other = (u64)(number == 0 ? m.count - 1 : number - 1) * each;
+  for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < each; at += gridDim.x * blockDim.x) {
+    const u64 from = m.cuts && is_cut(m, at) ? other : own;
+    if (m.dtype == 0) {
+      ((u8*)m.to)[own + at] = ((const u8*)m.from)[from + at];
+    } else if (m.dtype == 3) {
+      const float* in = (const float*)m.from;
+      ((float*)m.to)[own + at] = m.cuts ? in[from + at] : mixed(m, in[own + at], in[other + at]);
+    } else {
+      const u16* in = (const u16*)m.from;
+      u16 v = in[from + at];
+      if (!m.cuts && m.dtype == 1)
+        v = f16_of(mixed(m, from_f16(in[own + at]), from_f16(in[other + at])));
+      if (!m.cuts && m.dtype == 2)
+        v = bf16_of(mixed(m, __uint_as_float((u32)in[own + at] << 16),
+                          __uint_as_float((u32)in[other + at] << 16)));
+      ((u16*)m.to)[own + at] = v;
+    }
   }
 }

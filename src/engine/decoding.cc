@@ -24,7 +24,8 @@ Decoding::Decoding(const EngineWork& work, Memory& memory, EngineCounters& count
       planner_(planner),
       bad_(bad),
       most_awake_(work.is_light ? std::min(work.options.compute_threads, usable_cpus())
-                                : work.options.compute_threads) {}
+                                : work.options.compute_threads),
+      share_(work.options.shared_cpus, work.options.processes, work.options.compute_threads) {}
 
 void Decoding::start() {
   MutexLock lock(mu_);
@@ -70,6 +71,7 @@ void Decoding::drop() {
 void Decoding::close() {
   MutexLock lock(mu_);
   closing_ = true;
+  ++changes_;  // one that plans rows is about to wait
   wakes_.notify_all();
 }
 
@@ -99,6 +101,7 @@ void Decoding::add(const UnitPointer& unit) {
     MutexLock lock(mu_);
     if (!stopping_) {
       units_.push_back(unit);
+      ++changes_;
       wake_one();
       return;
     }
@@ -126,8 +129,26 @@ bool Decoding::rows_come_first() const {
   return !rows_.empty() && (chunks_.empty() || rows_.front().order() < chunks_.begin()->first);
 }
 
+// Of the threads, this one is counted among those that wait.
+bool Decoding::may_run_more() const {
+  if (!share_.is_shared()) return true;
+  return work_.options.compute_threads - waiting_ - share_.away() < share_.may_run();
+}
+
+void Decoding::leave() {
+  MutexLock lock(mu_);
+  share_.leave();
+  if (waiting_ > 0 && has_work()) wakes_.notify_one();
+}
+
+void Decoding::come_back(uint64_t busy_ns) {
+  MutexLock lock(mu_);
+  if (share_.come_back(busy_ns, steady_ns()) && waiting_ > 0 && has_work()) wakes_.notify_all();
+}
+
 Decoding::Job Decoding::next_job() {
   Job job;
+  if (!may_run_more()) return job;
   if (!units_.empty()) {
     job.unit = std::move(units_.front());
     units_.pop_front();
@@ -164,7 +185,8 @@ bool Decoding::plan_rows() {
 void Decoding::run() {
   std::vector<Buffer> warm;  // what this thread reads late goes where its cache has room already
   SampleContext context;
-  RowFiller filler(work_.sources, work_.rows);
+  context.part<Away>().listener = this;
+  RowFiller filler(work_);
   while (true) {
     Job job;
     {
@@ -181,11 +203,24 @@ void Decoding::run() {
     }
     if (job.unit)
       decode_unit_now(job.unit);
+    else if (pass_over(job))
+      continue;
+    else if (job.rows.step && work_.makes_rows())
+      make_rows(job.rows);
     else if (job.rows.step)
       decode_rows(job.rows, filler);
     else if (!job.chunk->is_late || scheduler_->read_late(job.chunk, warm))
       decode(job.chunk, warm, context);
   }
+}
+
+// The slots of a step that has failed because there is no memory for its columns count as filled.
+bool Decoding::pass_over(const Job& job) {
+  const SlotRange slots = job.chunk ? job.chunk->slots : job.rows;
+  if (!slots.step->lacks_columns()) return false;
+  if (job.chunk) scheduler_->recycle(job.chunk);
+  if (slots.step->slots_done(slots.count)) delivery_.filled(slots.step);
+  return true;
 }
 
 void Decoding::decode_unit_now(const UnitPointer& unit) {
@@ -251,12 +286,60 @@ void Decoding::decode_rows(const SlotRange& slots, RowFiller& filler) {
   if (done > 0 && step.slots_done(done)) delivery_.filled(slots.step);
 }
 
+// Those of each source are handed over to it, and come back to rows_made().
+void Decoding::make_rows(const SlotRange& slots) {
+  PlannedStep& step = *slots.step;
+  for (uint32_t k = 0; k < work_.sources.size(); ++k) {
+    RowsToMake rows;
+    for (size_t slot = slots.first; slot < slots.first + slots.count; ++slot) {
+      if (step.tasks()[slot].source != k) continue;
+      rows.samples.push_back(step.tasks()[slot].sample);
+      rows.slots.push_back(static_cast<uint32_t>(slot));
+    }
+    if (rows.samples.empty()) continue;
+    for (size_t c = 0; c < work_.rows[k].size(); ++c) {
+      const MutableBytes all = step.column(c).dense();
+      rows.columns.push_back({work_.rows[k][c].field, all, all.size() / step.tasks().size()});
+    }
+    rows.priority = step.number();
+    rows.group = scheduler_->read_group();
+    // The token ends last: until then nothing that the step holds outlives the engine.
+    rows.done = [this, slots, token = std::make_shared<WorkCount::Token>(active_.begin()),
+                 begin = steady_ns()](RowsToMake&& made) mutable {
+      const std::shared_ptr<WorkCount::Token> last = std::move(token);
+      const SlotRange own = std::move(slots);
+      rows_made(own, std::move(made), begin);
+    };
+    work_.makers[k]->make_rows(std::move(rows));
+  }
+}
+
+void Decoding::rows_made(const SlotRange& slots, RowsToMake&& rows, uint64_t begin_ns) {
+  PlannedStep& step = *slots.step;
+  uint64_t bytes = 0;
+  for (const RowsToMake::Column& column : rows.columns) bytes += column.bytes * rows.samples.size();
+  record_span(Stage::kRead, begin_ns, steady_ns(), step.number(), bytes);
+  size_t done = rows.samples.size();
+  for (auto& [i, why] : rows.failed) {
+    const size_t slot = rows.slots[i];
+    bool replaced = false;
+    why = replace(slots, slot, work_.explain(std::move(why), step.tasks()[slot]), replaced);
+    if (replaced) --done;
+    if (!why.ok()) step.fail(slot, std::move(why));
+  }
+  step.count_memory();
+  counters_.read.work(rows.samples.size(), bytes, 0);
+  counters_.decode.work(rows.samples.size(), bytes, 0);
+  if (done > 0 && step.slots_done(done)) delivery_.filled(slots.step);
+}
+
 Status Decoding::decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes) {
   const size_t slot = chunk.slots.first + i;
   PlannedStep& step = *chunk.slots.step;
   const Task& task = step.tasks()[slot];
   const SourceWork& source = work_.sources[task.source];
   context.begin(work_.draws_of(task), task.epoch, task.sample, task.source, chunk.gather.key(i));
+  context.set_stays_on_cpu(step.stays_on_cpu());
   const std::vector<size_t>& together = work_.assembled[task.source];
   if (!together.empty()) HEADRACE_TRY(assemble_slot(chunk, i, together, bytes));
   for (size_t c = 0; c < work_.columns.size(); ++c) {

@@ -8,17 +8,23 @@
 // stop().  A thread that ends a chunk looks again by itself, and one that takes a chunk wakes the
 // next where there is more.
 //
+// Where functions run in processes, no more threads take work than CoreShare says, those not
+// counted that wait for a process; at least one may always, and who leaves for a process wakes
+// another.
+//
 // Of samples that are rows (rows.h) there are no chunks: slots come as they were planned, and a
 // thread that finds none plans the next step itself, without the lock.  Whatever happens meanwhile
-// that could give it work counts changes_, so that it looks again before it waits.
+// that could give it work, and close(), counts changes_, so that it looks again before it waits.
 #pragma once
 
 #include <deque>
 #include <map>
 
 #include "base/mutex.h"
+#include "codec/away.h"
 #include "engine/bad_samples.h"
 #include "engine/chunk.h"
+#include "engine/core_share.h"
 #include "engine/delivery.h"
 #include "engine/planner.h"
 #include "engine/rows.h"
@@ -28,7 +34,7 @@ namespace headrace {
 class ReadScheduler;
 
 // Thread-safe.
-class Decoding {
+class Decoding final : private AwayFromCpu {
  public:
   Decoding(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active,
            Delivery& delivery, Planner& planner, BadSampleLog& bad);
@@ -57,6 +63,13 @@ class Decoding {
     explicit operator bool() const { return chunk || unit || rows.step; }
   };
   Job next_job() HEADRACE_REQUIRES(mu_);
+  bool pass_over(const Job& job) HEADRACE_EXCLUDES(mu_);
+  bool may_run_more() const HEADRACE_REQUIRES(mu_);
+  void leave() override HEADRACE_EXCLUDES(mu_);
+  void come_back(uint64_t busy_ns) override HEADRACE_EXCLUDES(mu_);
+  bool has_work() const HEADRACE_REQUIRES(mu_) {
+    return !units_.empty() || !chunks_.empty() || !rows_.empty();
+  }
   bool has_open_work() const HEADRACE_REQUIRES(mu_);
   bool rows_come_first() const HEADRACE_REQUIRES(mu_);
   bool plan_rows() HEADRACE_REQUIRES(mu_);  // without the lock meanwhile; false: nothing to gain
@@ -64,6 +77,8 @@ class Decoding {
   void decode_unit_now(const UnitPointer& unit);
   void decode(const ChunkPointer& chunk, std::vector<Buffer>& warm, SampleContext& context);
   void decode_rows(const SlotRange& slots, RowFiller& filler);
+  void make_rows(const SlotRange& slots);
+  void rows_made(const SlotRange& slots, RowsToMake&& rows, uint64_t begin_ns);
   Status decode_slot(Chunk& chunk, size_t i, SampleContext& context, uint64_t& bytes);
   Status note_presence(const Chunk& chunk, size_t i, size_t of, ColumnBuilder& column);
   Status assemble_slot(Chunk& chunk, size_t i, const std::vector<size_t>& together,
@@ -87,6 +102,7 @@ class Decoding {
   uint64_t changes_ HEADRACE_GUARDED_BY(mu_) = 0;
   const int most_awake_;                      // threads that are worth waking
   int waiting_ HEADRACE_GUARDED_BY(mu_) = 0;  // threads
+  CoreShare share_ HEADRACE_GUARDED_BY(mu_);
   bool stopping_ HEADRACE_GUARDED_BY(mu_) = true;
   bool closing_ HEADRACE_GUARDED_BY(mu_) = false;
 };

@@ -23,7 +23,8 @@ Delivery::Delivery(const EngineWork& work, Memory& memory, EngineCounters& count
       counters_(counters),
       active_(active),
       batches_ahead_(work.options.batches_ahead),
-      looks_again_(work.by_rows() && work.options.compute_threads < usable_cpus()) {}
+      looks_again_(work.by_rows() && !work.makes_rows() &&
+                   work.options.compute_threads < usable_cpus()) {}
 
 void Delivery::start() {
   MutexLock lock(mu_);
@@ -122,6 +123,11 @@ void Delivery::run_stages(const StepPointer& step, size_t first,
   const uint64_t begin = steady_ns();
   const auto done = [this, token, step, first, begin](Status status, std::unique_ptr<Batch> batch) {
     record_span(Stage::kStage, begin, steady_ns(), step->number(), 0);
+    if (!status.ok() && batch && batch->decode_again && !step->stays_on_cpu()) {
+      step->begin_again();
+      on_again_(step);
+      return;
+    }
     step->give(std::move(batch));
     if (!status.ok()) step->fail(0, std::move(status));
     run_stages(step, first + 1, token);

@@ -35,6 +35,10 @@ class Delivery {
   // Nothing is delivered any more; a consumer that waits is told kEnd.
   void stop() HEADRACE_EXCLUDES(mu_);
   void set_on_taken(std::function<void()> on_taken) { on_taken_ = std::move(on_taken); }
+  // Whose slots are to be filled once more (PlannedStep::begin_again).
+  void set_on_again(std::function<void(const StepPointer&)> on_again) {
+    on_again_ = std::move(on_again);
+  }
   size_t batches_ahead() const { return batches_ahead_.load(std::memory_order_relaxed); }
   void set_batches_ahead(size_t n) { batches_ahead_.store(n, std::memory_order_relaxed); }
 
@@ -79,6 +83,7 @@ class Delivery {
   EngineCounters& counters_;
   WorkCount& active_;
   std::function<void()> on_taken_;
+  std::function<void(const StepPointer&)> on_again_;
   std::atomic<size_t> batches_ahead_;
   std::atomic<uint64_t> head_{0}, tail_{0};
   std::atomic<bool> has_head_{false};  // head_is_ready(), for who looks without the lock

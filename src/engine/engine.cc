@@ -61,7 +61,7 @@ Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> colu
     : work_(std::move(sources), std::move(columns), std::move(options)),
       pid_(getpid()),
       memory_(work_.options.memory_budget_bytes, work_.sources.size(), work_.is_far,
-              work_.options.column_arena),
+              work_.keeps_runs, work_.options.column_arena),
       bad_(work_.options.bad_samples),
       delivery_(work_, memory_, counters_, active_),
       decoding_(work_, memory_, counters_, active_, delivery_, planner_, bad_),
@@ -70,6 +70,7 @@ Engine::Core::Core(std::vector<SourceWork> sources, std::vector<ColumnWork> colu
   decoding_.connect(&scheduler_);
   scheduler_.connect(&decoding_);
   reader_.connect(&decoding_, [this] { scheduler_.wake(); });
+  delivery_.set_on_again([this](const StepPointer& step) { scheduler_.add_again(step); });
   delivery_.set_on_taken([this] {
     decoding_.wake();
     scheduler_.wake();

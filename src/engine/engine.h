@@ -41,6 +41,10 @@ struct BadSamples {
 struct EngineOptions {
   int compute_threads = 1;
   int io_threads = 4;
+  // Processes that functions run in, for which compute threads wait; and the processors that they
+  // share.  0: none.
+  int processes = 0;
+  int shared_cpus = 1;
   uint64_t memory_budget_bytes = uint64_t{1} << 30;
   // Of each source, stored bytes under way or not yet decoded: at least this, more where latency
   // and rate are high.

@@ -3,6 +3,7 @@
 // For tests of the engine: a source, a decoder and a feed whose every byte is known.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -104,16 +105,22 @@ class TestSource final : public Source {
   mutable std::atomic<int> opened_{0};
 };
 
-// Copies; refuses values whose first byte is in `bad`.
+// Copies; refuses values whose first byte is in `bad`.  `copies`: it says so, and values that
+// somebody holds alone are handed over.
 class TestDecoder final : public Decoder {
  public:
-  explicit TestDecoder(std::set<int> bad = {}, std::chrono::microseconds time = {})
-      : bad_(std::move(bad)), time_(time) {}
+  explicit TestDecoder(std::set<int> bad = {}, std::chrono::microseconds time = {},
+                       bool copies = false)
+      : bad_(std::move(bad)), time_(time), copies_(copies) {}
+  bool copies() const override { return copies_; }
+  Status check(Bytes value) const override {
+    return bad_.count(std::to_integer<int>(value[0])) > 0 ? corrupt("damaged").at(3) : Status();
+  }
   const TensorSpec& output() const override { return spec_; }
   Status run(std::span<const Bytes> inputs, SampleContext&, Slot& out) const override {
     const Bytes value = inputs[0];
     if (time_.count() > 0) std::this_thread::sleep_for(time_);
-    if (bad_.count(std::to_integer<int>(value[0])) > 0) return corrupt("damaged").at(3);
+    HEADRACE_TRY(check(value));
     const int64_t n = static_cast<int64_t>(value.size());
     HEADRACE_ASSIGN(const MutableBytes room, out.room({&n, 1}));
     std::copy(value.begin(), value.end(), room.begin());
@@ -123,6 +130,7 @@ class TestDecoder final : public Decoder {
  private:
   const std::set<int> bad_;
   const std::chrono::microseconds time_;
+  const bool copies_;
   const TensorSpec spec_{DType::kU8, {static_cast<int64_t>(kSample)}};
 };
 
@@ -163,35 +171,47 @@ struct Scene {
   ReadPolicy policy = {};
   uint64_t stride = 7;
   std::chrono::microseconds decode_time = {};
+  bool copies = false;  // values are handed over
 };
 
 inline std::unique_ptr<Engine> make_engine(const Scene& s) {
-  auto decoder = std::make_shared<TestDecoder>(s.bad, s.decode_time);
+  auto decoder = std::make_shared<TestDecoder>(s.bad, s.decode_time, s.copies);
   std::vector<ColumnWork> columns{{ColumnSpec{"data", decoder->output(), s.packing}}};
   std::vector<SourceWork> sources{
       {std::make_shared<TestSource>(s.store, s.samples, s.encoding), 0, {0}, {decoder}, s.policy}};
   return std::make_unique<Engine>(std::move(sources), std::move(columns), s.options);
 }
 
-// All samples delivered, in order, each checked to hold its own bytes; or the first error.
-inline Result<std::vector<int64_t>> drain(Engine& engine) {
+// The samples of at most so many batches, in order; or the first error.  `holds(batch, i)` says
+// whether slot i holds its own sample.
+template <typename F>
+Result<std::vector<int64_t>> drain_checked(Engine& engine, const F& holds,
+                                           size_t most = ~size_t{0}) {
   std::vector<int64_t> seen;
-  while (true) {
+  for (size_t b = 0; b < most; ++b) {
     std::unique_ptr<Batch> batch;
     HEADRACE_ASSIGN(const Engine::Next outcome, engine.next(batch, 20000));
     if (outcome == Engine::Next::kTimeout) return internal("the engine hangs");
-    if (outcome == Engine::Next::kEnd) return seen;
+    if (outcome == Engine::Next::kEnd) break;
     for (size_t i = 0; i < batch->indices.size(); ++i) {
-      const Column& c = batch->columns[0];
-      const Bytes value = c.packing == Packing::kDense
-                              ? c.values->bytes().subspan(i * kSample, kSample)
-                              : c.items[i]->bytes();
-      for (const std::byte b : value)
-        if (std::to_integer<int>(b) != batch->indices[i] % 251)
-          return internal("a slot holds another sample");
+      if (!holds(*batch, i)) return internal("a slot holds another sample");
       seen.push_back(batch->indices[i]);
     }
   }
+  return seen;
+}
+
+// All samples of a TestSource.
+inline Result<std::vector<int64_t>> drain(Engine& engine) {
+  return drain_checked(engine, [](const Batch& batch, size_t i) {
+    const Column& c = batch.columns[0];
+    const Bytes value = c.packing == Packing::kDense
+                            ? c.values->bytes().subspan(i * kSample, kSample)
+                            : c.items[i]->bytes();
+    return std::all_of(value.begin(), value.end(), [&](std::byte b) {
+      return std::to_integer<int>(b) == batch.indices[i] % 251;
+    });
+  });
 }
 
 inline Result<std::vector<int64_t>> run_once(const Scene& s) {
@@ -204,6 +224,19 @@ inline std::vector<int64_t> expected(uint64_t samples, uint64_t stride = 7) {
   std::vector<int64_t> out;
   for (uint64_t g = 0; g < samples; ++g) out.push_back(static_cast<int64_t>(g * stride % samples));
   return out;
+}
+
+// Feeds that are left after some batches, with and without stop(), and then a whole one, whose
+// samples are given.  `drain(most)` takes so many batches.
+template <typename F>
+Result<std::vector<int64_t>> stop_anywhere(Engine& engine, uint64_t samples, const F& drain) {
+  for (size_t taken = 0; taken < 12; ++taken) {
+    HEADRACE_TRY(engine.start(std::make_unique<TestFeed>(samples, 8)));
+    HEADRACE_TRY(drain(taken).status());
+    if (taken % 3 == 0) engine.stop();
+  }
+  HEADRACE_TRY(engine.start(std::make_unique<TestFeed>(samples, 8)));
+  return drain(~size_t{0});
 }
 
 }  // namespace headrace

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/mutex.h"
+#include "engine/block_samples.h"
 #include "engine/engine_fixture.h"
 #include "engine/read_now.h"
 #include "storage/fault.h"
@@ -307,7 +308,7 @@ TEST(UnitCacheTest, RunsThatBeginAtOnePlaceAreTwo) {
 TEST(UnitCacheTest, RunsThatAreUsedUpGoFirst) {
   const TestSource source(TestSource::fill(2), 2);
   UnitCache units;
-  const auto make = [&](uint64_t offset, uint64_t taken) {
+  const auto make = [&](uint64_t offset, uint64_t taken) {  // of 1024 samples
     const UnitPin pin =
         units.pin(source, {.offset = offset, .stored_bytes = 1 << 20, .decoded_bytes = 1 << 20});
     bool must_read = false;
@@ -316,11 +317,11 @@ TEST(UnitCacheTest, RunsThatAreUsedUpGoFirst) {
     pin->stored = units.memory(1 << 20);
     pin->stored->resize(1 << 20);
     units.finish(pin.unit());
-    units.take(pin.unit(), 1, taken);
+    units.take(pin.unit(), {.samples = taken, .bytes = taken << 10, .of_samples = 1024});
   };
-  make(0, 1 << 19);  // half of it
-  make(1 << 20, (1 << 20) - 1024);
-  make(1 << 21, 1 << 19);
+  make(0, 512);
+  make(1 << 20, 1024);
+  make(1 << 21, 1023);
   const auto is_there = [&](uint64_t offset) {
     const UnitPin pin =
         units.pin(source, {.offset = offset, .stored_bytes = 1 << 20, .decoded_bytes = 1 << 20});
@@ -330,6 +331,39 @@ TEST(UnitCacheTest, RunsThatAreUsedUpGoFirst) {
   EXPECT_TRUE(is_there(0));
   EXPECT_FALSE(is_there(1 << 20));
   EXPECT_TRUE(is_there(1 << 21));
+}
+
+TEST(UnitCacheTest, ARunOfWhichEverySampleWasTakenIsDroppedWhereNoEpochFindsItAgain) {
+  constexpr uint64_t kFiles = 3;
+  const auto source =
+      std::make_shared<TestSource>(TestSource::fill(kFiles * kPerFile), kFiles * kPerFile);
+  const BlockSamples blocks(source->blocks());
+  EXPECT_EQ(blocks.of(kPerFile), kPerFile);
+  EXPECT_EQ(blocks.of(kFiles * kPerFile), 0u);
+  const std::vector<uint32_t> fields{0};
+  ReadPolicy policy{.runs = true};
+  policy.block_samples = std::make_shared<BlockSamples>(source->blocks());
+  for (const bool drops : {false, true}) {
+    UnitCache units(nullptr, nullptr, drops);
+    const auto read = [&](uint64_t begin, uint64_t end, bool by_runs) {
+      Gather gather;
+      for (uint64_t s = begin; s < end; ++s)
+        EXPECT_TRUE(gather.add(*source, {.sample = s, .fields = fields}, policy).ok());
+      gather.plan_reads({.runs = by_runs}, &units);
+      read_now(gather, units);
+      for (uint64_t s = begin; s < end; ++s)
+        EXPECT_EQ(gather.value(s - begin, 0).value()[0], std::byte(s % 251));
+    };
+    read(0, 3, false);  // the start of an epoch: by ranges
+    EXPECT_EQ(units.bytes(), 0u);
+    read(3, kPerFile - 1, true);
+    EXPECT_EQ(units.bytes(), kPerFile * kSample) << "one sample is left";
+    read(kPerFile - 1, kPerFile + 1, true);
+    EXPECT_EQ(units.bytes(), (drops ? 1 : 2) * kPerFile * kSample);
+    read(kPerFile + 1, 3 * kPerFile, true);
+    EXPECT_EQ(units.bytes(), (drops ? 0 : 3) * kPerFile * kSample);
+    EXPECT_EQ(units.reread(), 0u);
+  }
 }
 
 // What is left of a run that was dropped too early is read by itself, once; then the run is a run
@@ -406,6 +440,38 @@ TEST(EngineTest, ForkedChildGetsAnErrorAndExits) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(drain(*engine).value(), expected(100));
+}
+
+// Has memory for so many columns.
+class SmallArena final : public Arena {
+ public:
+  explicit SmallArena(int allocations) : left_(allocations) {}
+  MemoryBlock allocate(size_t bytes, size_t alignment) override {
+    if (left_.fetch_sub(1) <= 0) throw std::bad_alloc();
+    return allocate_heap(bytes, alignment);
+  }
+  void release(MemoryBlock memory) override { release_heap(memory); }
+  ArenaKind kind() const override { return ArenaKind::kHeap; }
+
+ private:
+  std::atomic<int> left_;
+};
+
+TEST(EngineTest, ColumnsWithoutMemoryAreAnErrorOfTheirStep) {
+  for (int columns = 0; columns < 4; ++columns)
+    for (int round = 0; round < 5; ++round) {
+      Scene s;
+      s.options = {.compute_threads = 3, .io_threads = 2};
+      s.options.column_arena = std::make_shared<SmallArena>(columns);
+      auto engine = make_engine(s);
+      ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)).ok());
+      std::vector<std::unique_ptr<Batch>> kept;  // their memory does not come back
+      Result<Engine::Next> next = Engine::Next::kBatch;
+      while (next.ok() && next.value() == Engine::Next::kBatch)
+        next = engine->next(kept.emplace_back(), 20000);
+      EXPECT_EQ(next.status().code(), Code::kExhausted) << columns;
+      EXPECT_EQ(kept.size(), static_cast<size_t>(columns) + 1);
+    }
 }
 
 TEST(EngineTest, CountsWhatItDid) {

@@ -172,6 +172,77 @@ TEST(FarTest, memory_stays_within_its_budget_for_lists_too) {
     }
 }
 
+// Decodes as many samples as it is allowed to.
+class AllowedDecoder final : public Decoder {
+ public:
+  const TensorSpec& output() const override { return inner_.output(); }
+  Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
+    {
+      MutexLock lock(mu_);
+      while (allowed_ == 0) wakes_.wait(mu_);
+      --allowed_;
+      ++decoded_;
+    }
+    return inner_.run(inputs, context, out);
+  }
+  void allow(uint64_t samples) {
+    MutexLock lock(mu_);
+    allowed_ += samples;
+    wakes_.notify_all();
+  }
+  uint64_t decoded() const {
+    MutexLock lock(mu_);
+    return decoded_;
+  }
+
+ private:
+  const TestDecoder inner_;
+  mutable Mutex mu_;
+  mutable CondVar wakes_;
+  mutable uint64_t allowed_ HEADRACE_GUARDED_BY(mu_) = 0;
+  mutable uint64_t decoded_ HEADRACE_GUARDED_BY(mu_) = 0;
+};
+
+TEST(FarTest, while_the_consumer_pauses_the_batches_ahead_are_made_and_no_more) {
+  constexpr uint64_t kBatch = 8, kAhead = 3, kBatches = 10;
+  constexpr uint64_t kSamples = (kAhead + kBatches) * kBatch * 4;
+  const auto decoder = std::make_shared<AllowedDecoder>();
+  const auto source = std::make_shared<TestSource>(TestSource::fill(kSamples), kSamples);
+  Engine engine({{source, 0, {0}, {decoder}}},
+                {{ColumnSpec{"data", decoder->output(), Packing::kDense}}},
+                {.compute_threads = 1, .io_threads = 2, .batches_ahead = kAhead});
+  ASSERT_TRUE(engine.start(std::make_unique<TestFeed>(kSamples, kBatch)).ok());
+  decoder->allow(kSamples);
+  while (decoder->decoded() < kAhead * kBatch) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what came too early would come now
+  EXPECT_EQ(decoder->decoded(), kAhead * kBatch);
+  std::unique_ptr<Batch> batch;
+  for (uint64_t k = 0; k < kAhead; ++k)
+    ASSERT_EQ(engine.next(batch, 20000).value(), Engine::Next::kBatch);
+  engine.stop();
+}
+
+// Whatever the clock says, no batch waits for more work than its own.  One batch at a time: of two,
+// a thread takes the one whose samples were read first.
+TEST(FarTest, a_batch_is_there_as_soon_as_its_own_samples_are_decoded) {
+  constexpr uint64_t kBatch = 8, kBatches = 10;
+  constexpr uint64_t kSamples = kBatches * kBatch;
+  const auto decoder = std::make_shared<AllowedDecoder>();
+  const auto source = std::make_shared<TestSource>(TestSource::fill(kSamples), kSamples);
+  Engine engine({{source, 0, {0}, {decoder}}},
+                {{ColumnSpec{"data", decoder->output(), Packing::kDense}}},
+                {.compute_threads = 1, .io_threads = 2, .batches_ahead = 1});
+  // Where the test fails, nobody is left waiting.
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) { decoder->allow(kSamples); });
+  ASSERT_TRUE(engine.start(std::make_unique<TestFeed>(kSamples, kBatch)).ok());
+  std::unique_ptr<Batch> batch;
+  for (uint64_t k = 0; k < kBatches; ++k) {
+    decoder->allow(kBatch);
+    ASSERT_EQ(engine.next(batch, 20000).value(), Engine::Next::kBatch);
+    EXPECT_EQ(decoder->decoded(), (k + 1) * kBatch);
+  }
+}
+
 // The k-th batch after a pause, at its best of some pauses: a busy machine may hold up one, a timer
 // would hold up all.
 TEST(FarTest, after_a_pause_batches_come_as_fast_as_they_are_made) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/block_samples.h"
 #include "index/row_table.h"
 #include "storage/routed.h"
 
@@ -24,6 +25,11 @@ size_t piece_of_value(std::span<const Piece> pieces, size_t v) {
 }  // namespace
 
 const ReadPolicy Gather::kNearPolicy;
+
+uint64_t Gather::samples_of_block(const Entry& entry) {
+  const auto& blocks = entry.policy->block_samples;
+  return blocks ? blocks->of(entry.ask.sample) : 0;
+}
 
 RangePointer range_of(const Gather::Want& want) {
   auto range = std::make_shared<ReadRange>();
@@ -74,19 +80,35 @@ uint32_t Gather::share(const Source& source, const Unit& unit, UnitCache& units)
   return static_cast<uint32_t>(shared_.size() - 1);
 }
 
-// Finds the unit in the run of its block; false when it does not lie there.
+// Finds the run of the sample's block; false when the unit does not lie in it.
+bool Gather::find_run(const Entry& entry, const Unit& unit, Unit& run) {
+  if (unit.stored_bytes == kWholeFile || !entry.source->run_of(entry.ask.sample, run)) return false;
+  return run.file == unit.file && unit.offset >= run.offset &&
+         unit.offset - run.offset + unit.stored_bytes <= run.stored_bytes;
+}
+
 bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place) {
   Unit run;
-  if (unit.stored_bytes == kWholeFile || !entry.source->run_of(entry.ask.sample, run)) return false;
-  const bool inside = run.file == unit.file && unit.offset >= run.offset &&
-                      unit.offset - run.offset + unit.stored_bytes <= run.stored_bytes;
-  if (!inside || units.take_rest(*entry.source, run, unit.stored_bytes)) return false;
+  if (!find_run(entry, unit, run) || units.take_rest(*entry.source, run, unit.stored_bytes))
+    return false;
   place.is_shared = true;
   place.range = share(*entry.source, run, units);
   place.begin = unit.offset - run.offset;
-  ++taken_[place.range].values;
-  taken_[place.range].bytes += unit.stored_bytes;
+  auto& [of_run, last] = taken_[place.range];
+  if (last != &entry) ++of_run.samples;
+  last = &entry;
+  of_run.bytes += unit.stored_bytes;
+  of_run.of_samples = samples_of_block(entry);
   return true;
+}
+
+// Before runs are read (GatherOptions::runs): the run, when it comes, has one sample less to give.
+void Gather::read_alone(const Entry& entry, const Unit& unit, UnitCache& units) {
+  Unit run;
+  if (!find_run(entry, unit, run)) return;
+  const bool is_first = &unit == entry.request.units.data();
+  units.take_alone(*entry.source, run,
+                   {is_first ? 1u : 0u, unit.stored_bytes, samples_of_block(entry)});
 }
 
 void Gather::resolve(const GatherOptions& options, UnitCache* units) {
@@ -99,6 +121,7 @@ void Gather::resolve(const GatherOptions& options, UnitCache* units) {
       place = {.length = unit.stored_bytes};
       decodes_ = decodes_ || (unit.encoding != 0 && unit.unshared);
       const bool runs = options.runs && entry.policy->runs && units != nullptr;
+      if (entry.policy->runs && !runs && units != nullptr) read_alone(entry, unit, *units);
       if (unit.encoding != 0 && !unit.unshared && units != nullptr) {
         place.is_shared = true;
         place.range = share(*entry.source, unit, *units);
@@ -114,7 +137,7 @@ void Gather::resolve(const GatherOptions& options, UnitCache* units) {
     }
   }
   for (size_t k = 0; k < shared_.size(); ++k)
-    if (taken_[k].values > 0) units->take(shared_[k].unit(), taken_[k].values, taken_[k].bytes);
+    if (taken_[k].last != nullptr) units->take(shared_[k].unit(), taken_[k].of_run);
   std::sort(wants_.begin(), wants_.end(), [](const Want& a, const Want& b) {
     return std::tuple(a.source, a.unit->file, a.unit->offset) <
            std::tuple(b.source, b.unit->file, b.unit->offset);
@@ -124,8 +147,7 @@ void Gather::resolve(const GatherOptions& options, UnitCache* units) {
 RangePointer Gather::new_range(const Want& want, const GatherOptions& options) {
   RangePointer range = range_of(want);
   if (options.pool != nullptr) {
-    range->shared =
-        options.pool->take(range->length == kWholeFile ? options.nominal : range->length);
+    range->shared = options.pool->take_later();
   } else if (!spare_.empty()) {
     range->own = std::move(spare_.back());
     spare_.pop_back();
@@ -298,6 +320,10 @@ SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
   ReadRange& range = *ranges_[entry.places[piece.unit].range];
   if (!range.shared || range.values != 1 || !range.status.ok() || piece.begin != 0) return nullptr;
   if (piece.length != kWholeFile && piece.length != range.shared->size()) return nullptr;
+  if (range.shared->capacity() == 0) {  // nothing was read: of no bytes, too, data() is somewhere
+    range.shared->resize(1);
+    range.shared->resize(0);
+  }
   return std::move(range.shared);
 }
 

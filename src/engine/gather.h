@@ -55,7 +55,6 @@ using RangePointer = std::shared_ptr<ReadRange>;
 struct GatherOptions {
   bool runs = true;            // whole blocks, where the policy of the source says so
   BufferPool* pool = nullptr;  // memory for ranges that may be handed over; null: none will be
-  uint64_t nominal = 0;        // a file of unknown size has about so much
 };
 
 // One thread at a time.  Cleared and refilled: keeps its memory.
@@ -159,7 +158,10 @@ class Gather {
   Result<Bytes> unit_bytes(const Entry& entry, const Piece& piece) const;
   Result<Bytes> piece_bytes(const Entry& entry, const Piece& piece) const;
   uint32_t share(const Source& source, const Unit& unit, UnitCache& units);
+  static uint64_t samples_of_block(const Entry& entry);
+  static bool find_run(const Entry& entry, const Unit& unit, Unit& run);
   bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
+  void read_alone(const Entry& entry, const Unit& unit, UnitCache& units);
   RangePointer new_range(const Want& want, const GatherOptions& options);
 
   bool decodes_ = false;
@@ -168,10 +170,10 @@ class Gather {
   std::vector<Want> wants_;
   std::vector<RangePointer> ranges_;
   std::vector<UnitPin> shared_;
-  // What is taken of each, where it is a run.
+  // What is taken of each, where it is a run, and the last entry that took of it.
   struct Taken {
-    uint64_t values = 0;
-    uint64_t bytes = 0;
+    TakenOfRun of_run;
+    const Entry* last = nullptr;
   };
   std::vector<Taken> taken_;
   std::vector<Buffer> spare_;       // buffers of earlier ranges

@@ -5,13 +5,13 @@
 
 namespace headrace {
 
-Memory::Memory(uint64_t budget_bytes, size_t sources, bool is_far,
+Memory::Memory(uint64_t budget_bytes, size_t sources, bool is_far, bool keeps_runs,
                std::shared_ptr<Arena> column_arena)
     : budget_(budget_bytes),
       pool_(BufferPool::make(budget_bytes / 2, is_far ? slab_arena() : nullptr)),
       column_pool_(column_arena ? BufferPool::make(budget_bytes / 4, std::move(column_arena))
                                 : pool_),
-      units_(&budget_, pool_) {
+      units_(&budget_, pool_, !keeps_runs) {
   for (size_t k = 0; k < sources; ++k) stored_.push_back(std::make_unique<Budget>(~uint64_t{0}));
 }
 

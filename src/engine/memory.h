@@ -22,7 +22,9 @@ namespace headrace {
 class Memory {
  public:
   // Of far storage very many buffers are in use at a time.  `column_arena` may be null.
-  Memory(uint64_t budget_bytes, size_t sources, bool is_far, std::shared_ptr<Arena> column_arena);
+  // `keeps_runs`: those that are used up stay for the next epoch, as long as there is room.
+  Memory(uint64_t budget_bytes, size_t sources, bool is_far, bool keeps_runs,
+         std::shared_ptr<Arena> column_arena);
 
   // Whether so many more bytes fit, once idle memory and idle units are given up for them.
   bool make_room(uint64_t bytes);

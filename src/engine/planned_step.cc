@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/guard.h"
+
 namespace headrace {
 
 uint64_t bytes_of(const Batch& batch) {
@@ -40,11 +42,21 @@ void PlannedStep::open(const std::vector<ColumnWork>& columns, BufferPool& pool,
                        BufferPool& list_pool, Budget& budget) {
   MutexLock lock(mu_);
   if (is_open_.load(std::memory_order_relaxed)) return;
-  builders_.reserve(columns.size());
-  for (const ColumnWork& c : columns)
-    builders_.emplace_back(c.spec, step_.tasks.size(),
-                           c.spec.packing == Packing::kList ? list_pool : pool);
-  memory_ = budget.take(dense_bytes(columns, step_.tasks.size()));
+  Status made = guard([&]() -> Status {
+    builders_.reserve(columns.size());
+    for (const ColumnWork& c : columns)
+      builders_.emplace_back(c.spec, step_.tasks.size(),
+                             c.spec.packing == Packing::kList ? list_pool : pool);
+    return {};
+  });
+  if (made.ok()) {
+    memory_ = budget.take(dense_bytes(columns, step_.tasks.size()));
+  } else {
+    builders_.clear();
+    lacks_columns_ = true;
+    failed_slot_ = 0;
+    status_ = std::move(made);
+  }
   is_open_.store(true, std::memory_order_release);
 }
 
@@ -69,6 +81,17 @@ void PlannedStep::count_memory() {
   for (const ColumnBuilder& builder : builders_) bytes += builder.bytes();
   MutexLock lock(mu_);
   count(bytes);
+}
+
+void PlannedStep::begin_again() {
+  MutexLock lock(mu_);
+  batch_.reset();
+  builders_.clear();
+  lacks_columns_ = false;
+  count(0);
+  remaining_.store(step_.tasks.size(), std::memory_order_release);
+  stays_on_cpu_.store(true, std::memory_order_release);
+  is_open_.store(false, std::memory_order_release);
 }
 
 void PlannedStep::finish() {

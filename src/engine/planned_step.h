@@ -29,9 +29,11 @@ class PlannedStep {
 
   // Allocates the columns, once; later calls do nothing.  Values of lists are no such memory that a
   // device copies from by itself: nvJPEG reads past the end of those.
+  // Where there is no memory for them the step has failed, and nobody may touch a column.
   void open(const std::vector<ColumnWork>& columns, BufferPool& pool, BufferPool& list_pool,
             Budget& budget) HEADRACE_EXCLUDES(mu_);
   bool is_open() const { return is_open_.load(std::memory_order_acquire); }
+  bool lacks_columns() const { return lacks_columns_; }     // once it is open
   ColumnBuilder& column(size_t c) { return builders_[c]; }  // once it is open
 
   // Keeps the failure of the lowest slot, so that the same data gives the same error.
@@ -48,6 +50,11 @@ class PlannedStep {
   void drop() { is_dropped_.store(true, std::memory_order_release); }
   bool is_dropped() const { return is_dropped_.load(std::memory_order_acquire); }
 
+  // A stage could not make a value that was left to it (Batch::decode_again): all slots are filled
+  // once more, by the CPU alone.  Nobody works on it when this is called.
+  void begin_again() HEADRACE_EXCLUDES(mu_);
+  bool stays_on_cpu() const { return stays_on_cpu_.load(std::memory_order_acquire); }
+
   // Chunks of it that were granted and are not decoded yet: counted by ReadScheduler.
   std::atomic<size_t> granted{0};
 
@@ -63,7 +70,9 @@ class PlannedStep {
   std::vector<ColumnBuilder> builders_;
   std::atomic<size_t> remaining_;
   std::atomic<bool> is_open_{false};
+  bool lacks_columns_ = false;  // written before is_open_
   std::atomic<bool> is_dropped_{false};
+  std::atomic<bool> stays_on_cpu_{false};
   std::unique_ptr<Batch> batch_;
   mutable Mutex mu_;
   Grant memory_ HEADRACE_GUARDED_BY(mu_);

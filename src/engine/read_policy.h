@@ -5,10 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "storage/store.h"
 
 namespace headrace {
+
+class BlockSamples;
 
 struct ReadPolicy {
   // Reads take long: steps are resolved far ahead, and neighbours merge over all of them.
@@ -17,6 +20,7 @@ struct ReadPolicy {
   bool in_caller = true;
   // Whole blocks are read and kept while they are needed, instead of single samples.
   bool runs = false;
+  std::shared_ptr<const BlockSamples> block_samples = {};  // where `runs`; null: not known
   // What lies in the page cache is read by the thread that decodes it, just before: it is then in
   // the processor's cache, and no other thread is woken.
   bool late = false;

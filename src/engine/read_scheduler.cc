@@ -271,6 +271,18 @@ void ReadScheduler::add_first(SlotRange slots) {
   if (waiting_ > 0) wakes_.notify_one();
 }
 
+void ReadScheduler::add_again(const StepPointer& step) {
+  const size_t slots = step->tasks().size();
+  const size_t per_chunk = slots_per_chunk(*step);
+  std::deque<SlotRange> all;
+  for (size_t first = 0; first < slots; first += per_chunk)
+    all.push_back({step, first, std::min(per_chunk, slots - first), 0});
+  MutexLock lock(mu_);
+  if (stopping_ || step->is_dropped()) return;
+  to_resolve_.insert(to_resolve_.begin(), all.begin(), all.end());
+  if (waiting_ > 0) wakes_.notify_all();
+}
+
 bool ReadScheduler::read_late(const ChunkPointer& chunk, std::vector<Buffer>& warm) {
   if (reader_.read_late(*chunk, warm)) return true;
   {
@@ -370,6 +382,10 @@ uint64_t ReadScheduler::mean_bytes(const Task& task) const {
 
 size_t ReadScheduler::slots_per_chunk(const PlannedStep& step) const {
   if (step.tasks().empty()) return 1;
+  if (work_.makes_rows()) {
+    const RowMaker& maker = *work_.makers[step.tasks().front().source];
+    return std::max<size_t>(1, maker.rows_together(step.tasks().size()));
+  }
   if (work_.by_rows()) {
     const auto threads = static_cast<uint64_t>(work_.options.compute_threads);
     return std::max((step.tasks().size() + threads - 1) / threads,

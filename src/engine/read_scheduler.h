@@ -19,8 +19,8 @@
 //      next step is the head.
 // Why no wake-up is lost: next_job() looks under the lock, and whatever changes what it sees takes
 // the lock and notifies afterwards: recycle() (memory came back), add_first() (a substitute),
-// wake() (a batch was taken, a unit was read), plan() (more to resolve, or the end), start(),
-// drop() (there is more to plan).
+// add_again() (a step once more), wake() (a batch was taken, a unit was read), plan() (more to
+// resolve, or the end), start(), drop() (there is more to plan).
 //
 // Dropped steps (replan): Delivery marks them first.  Every queue lets go of their chunks under its
 // lock, and takes none of them after that.
@@ -59,8 +59,12 @@ class ReadScheduler {
 
   // A substitute, before all else.
   void add_first(SlotRange slots) HEADRACE_EXCLUDES(mu_);
+  // All samples of a step whose slots are to be filled once more, before all else.
+  void add_again(const StepPointer& step) HEADRACE_EXCLUDES(mu_);
   // Of rows (rows.h), by a thread that decodes: plans the next step, if it is time.
   bool plan_now() HEADRACE_EXCLUDES(planning_mu_) HEADRACE_EXCLUDES(mu_);
+  // Of rows that their source makes: they are given up with the reads of this feed.
+  const std::shared_ptr<ReadGroup>& read_group() const { return reader_.group(); }
   // They are not in the page cache: they are read as all other samples, and so are the next ones.
   void read_instead(const SlotRange& rows) HEADRACE_EXCLUDES(mu_);
   // The chunk is decoded or given up: its memory goes back, and it is used again.

@@ -14,13 +14,9 @@ namespace headrace {
 namespace {
 
 constexpr uint64_t kNominalFile = 128 << 10;  // a plain file of unknown size, until some were seen
-constexpr uint64_t kFreshBytes = 1
-                                 << 20;  // reads from here on get their pages before they are sent
+// Reads of whole units from here on get their pages before they are sent.
+constexpr uint64_t kFreshBytes = 1 << 20;
 constexpr int kReadEarly = 256;  // chunks that are read ahead after one was not in the page cache
-
-uint64_t length_of(const ReadRange& range, uint64_t nominal) {
-  return range.length == kWholeFile ? nominal : range.length;
-}
 
 }  // namespace
 
@@ -58,8 +54,7 @@ void Reader::resolve(Chunk& chunk, bool by_runs) {
   const SlotRange& slots = chunk.slots;
   const Span span(Stage::kResolve, slots.step->number(), chunk.sample_bytes);
   const GatherOptions options{.runs = by_runs,
-                              .pool = work_.hands_over ? &memory_.pool() : nullptr,
-                              .nominal = nominal_file()};
+                              .pool = work_.hands_over ? &memory_.pool() : nullptr};
   const Status asked = guard([&]() -> Status {
     ask_index(chunk);
     chunk.gather.resolve(options, &memory_.units());
@@ -165,8 +160,8 @@ void Reader::read_ranges(std::span<const RangePointer> ranges, uint64_t step) {
       counters_.read.work(1, range->bytes().size(), 0);
       continue;
     }
-    if (work_.is_far && !range->shared)
-      range->shared = memory_.pool().take(length_of(*range, nominal_file()));
+    // Its memory is taken when its bytes come: what was let go last.
+    if (work_.is_far && !range->shared) range->shared = memory_.pool().take_later();
     range->under_way = active_.begin();
     stores.push_back(&range->source->store());
     ReadRequest& request = reads.emplace_back();
@@ -219,7 +214,12 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, uint64_t step) 
   const uint64_t bytes = unit->unit.stored_bytes;
   unit->under_way = active_.begin();
   unit->reading = memory_.stored(source).take(bytes == kWholeFile ? nominal_file() : bytes);
-  unit->stored = memory_.units().memory(bytes == kWholeFile ? nominal_file() : bytes);
+  // Fresh pages are cleared here and not by the thread that receives; what was used before is
+  // taken when the bytes come.
+  const bool is_fresh = work_.is_far && !work_.sources[source].policy.in_caller &&
+                        bytes >= kFreshBytes && bytes != kWholeFile &&
+                        !memory_.pool().has_idle(bytes);
+  unit->stored = is_fresh ? memory_.pool().take(bytes) : memory_.pool().take_later();
   ReadRequest request;
   request.path = unit->path;
   request.offset = unit->unit.offset;
@@ -244,8 +244,7 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, uint64_t step) 
     }
   };
   counters_.under_way(1);
-  if (work_.is_far && !work_.sources[source].policy.in_caller && bytes >= kFreshBytes)
-    prefault(request.into.span());
+  if (is_fresh) prefault(request.into.span());
   unit->source->store().read(std::span(&request, 1));
 }
 

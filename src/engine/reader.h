@@ -34,6 +34,7 @@ class Reader {
 
   // Between feeds: the reads of the next one are given up together.
   void start() { group_ = std::make_shared<ReadGroup>(); }
+  const std::shared_ptr<ReadGroup>& group() const { return group_; }
   // Completes all reads of this feed at once.
   void cancel();
 

@@ -99,25 +99,17 @@ struct Table {
   }
 };
 
-// Numbers of the samples, each checked to hold its own row; or the first error.
 Result<std::vector<int64_t>> drain_rows(Engine& engine, DType to, size_t most = ~size_t{0}) {
-  std::vector<int64_t> seen;
-  for (size_t b = 0; b < most; ++b) {
-    std::unique_ptr<Batch> batch;
-    HEADRACE_ASSIGN(const Engine::Next outcome, engine.next(batch, 20000));
-    if (outcome == Engine::Next::kTimeout) return internal("the engine hangs");
-    if (outcome == Engine::Next::kEnd) return seen;
-    const Bytes values = batch->columns[0].values->bytes();
-    for (size_t i = 0; i < batch->indices.size(); ++i) {
-      for (size_t e = i * kElements; e < (i + 1) * kElements; ++e) {
-        const int64_t value = to == DType::kI64 ? load_le<int64_t>(values.subspan(8 * e))
-                                                : load_le<uint8_t>(values.subspan(e));
-        if (value != batch->indices[i]) return internal("a slot holds another row");
-      }
-      seen.push_back(batch->indices[i]);
+  const auto holds = [to](const Batch& batch, size_t i) {
+    const Bytes values = batch.columns[0].values->bytes();
+    for (size_t e = i * kElements; e < (i + 1) * kElements; ++e) {
+      const int64_t value = to == DType::kI64 ? load_le<int64_t>(values.subspan(8 * e))
+                                              : load_le<uint8_t>(values.subspan(e));
+      if (value != batch.indices[i]) return false;
     }
-  }
-  return seen;
+    return true;
+  };
+  return drain_checked(engine, holds, most);
 }
 
 class RowsTest : public ::testing::Test {
@@ -154,6 +146,18 @@ TEST_F(RowsTest, that_are_not_in_memory_are_read_as_all_samples_are) {
     EXPECT_EQ(seen.value(), expected(table.samples));
   }
   EXPECT_GE(table.source->asked(), table.samples);
+}
+
+// A thread that plans does so without the lock: the end must not pass it by.
+TEST_F(RowsTest, an_engine_that_ends_while_a_thread_plans_ends) {
+  for (int round = 0; round < 100; ++round) {
+    Table table{.samples = 16, .options = {.compute_threads = 2}};
+    const auto engine = table.engine(held(RowSource::fill(table.samples), table.samples));
+    ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(table.samples, 8)).ok());
+    if (round % 2 == 0) {
+      EXPECT_TRUE(drain_rows(*engine, DType::kI64).ok());
+    }
+  }
 }
 
 TEST_F(RowsTest, whose_numbers_do_not_fit_are_replaced_as_by_the_other_way) {
@@ -199,14 +203,10 @@ TEST_F(RowsTest, a_file_that_is_shorter_than_the_index_says_is_an_error_and_no_c
 TEST_F(RowsTest, a_feed_may_be_stopped_anywhere_and_another_begins) {
   Table table{.options = {.compute_threads = 2, .batches_ahead = 16}};
   const auto engine = table.engine(held(RowSource::fill(table.samples), table.samples));
-  for (size_t taken = 0; taken < 12; ++taken) {
-    ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(table.samples, 8)).ok());
-    const auto some = drain_rows(*engine, DType::kI64, taken);
-    ASSERT_TRUE(some.ok());
-    if (taken % 3 == 0) engine->stop();
-  }
-  ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(table.samples, 8)).ok());
-  EXPECT_EQ(drain_rows(*engine, DType::kI64).value(), expected(table.samples));
+  const auto seen = stop_anywhere(
+      *engine, table.samples, [&](size_t most) { return drain_rows(*engine, DType::kI64, most); });
+  ASSERT_TRUE(seen.ok()) << seen.status().text();
+  EXPECT_EQ(seen.value(), expected(table.samples));
 }
 
 TEST_F(RowsTest, storage_that_fails_raises) {
@@ -237,6 +237,119 @@ TEST_F(RowsTest, columns_of_other_kinds_go_the_other_way) {
           .value();
   EXPECT_FALSE(row_columns({source, 0, {0}, {normalized}},
                            {{ColumnSpec{"t", normalized->output(), Packing::kDense}}}));
+}
+
+// Tokens as rows, and beside them what the source makes of its index alone: the number of the
+// sample, four times.
+class NumberedSource final : public Source {
+ public:
+  explicit NumberedSource(std::shared_ptr<const RowSource> rows) : rows_(std::move(rows)) {
+    schema_ = rows_->schema();
+    schema_.push_back({.name = "number", .kind = Kind::kArray, .dtype = DType::kI32, .shape = {4}});
+  }
+  const Schema& schema() const override { return schema_; }
+  uint64_t size() const override { return rows_->size(); }
+  const Blocks& blocks() const override { return rows_->blocks(); }
+  Hash128 fingerprint() const override { return {}; }
+  Status needs(const SampleAsk& ask, Request& out) const override {
+    out.clear();
+    for (const uint32_t field : ask.fields) {
+      if (field == 0) {
+        RowPlace place;
+        HEADRACE_TRY(rows_->row_places(0, {&ask.sample, 1}, {&place, 1}));
+        const auto unit = static_cast<uint32_t>(out.units.size());
+        out.units.push_back({place.file, 0, place.offset, 2 * kElements, 2 * kElements});
+        out.pieces.push_back({unit, 0, 2 * kElements});
+        out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
+        continue;
+      }
+      out.inline_bytes.resize(4);
+      store_le(MutableBytes(out.inline_bytes), static_cast<int32_t>(ask.sample));
+      out.pieces.push_back({kInlineUnit, 0, ask.sample % 50 == 49 ? 2u : 4u});
+      out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
+    }
+    return {};
+  }
+  uint64_t row_bytes(uint32_t field) const override { return field == 0 ? rows_->row_bytes(0) : 0; }
+  Status row_places(uint32_t field, std::span<const uint64_t> samples,
+                    std::span<RowPlace> out) const override {
+    return rows_->row_places(field, samples, out);
+  }
+  bool assembles(uint32_t field) const override { return field == 1; }
+  Status assemble(const SampleAsk&, std::span<const AssembleOutput> outputs) const override {
+    for (const AssembleOutput& output : outputs) {
+      if (output.pieces[0].bytes.size() != 4) return corrupt("half a number");
+      HEADRACE_ASSIGN(const MutableBytes to, output.value->room(16));
+      for (size_t i = 0; i < 4; ++i)
+        store_le(to.subspan(4 * i), load_le<int32_t>(output.pieces[0].bytes));
+    }
+    return {};
+  }
+  const Store& store() const override { return rows_->store(); }
+  std::string file_path(uint32_t file) const override { return rows_->file_path(file); }
+  std::string key(uint64_t sample) const override { return rows_->key(sample); }
+
+ private:
+  const std::shared_ptr<const RowSource> rows_;
+  Schema schema_;
+};
+
+TEST_F(RowsTest, a_sample_that_two_columns_cannot_hold_is_bad_once) {
+  // Of 260 samples the last four do not fit into u8.
+  const auto source = std::make_shared<NumberedSource>(
+      std::make_shared<RowSource>(held(RowSource::fill(260), 260), 260, true));
+  const auto decoder = decoder_to(DType::kU8);
+  std::vector<size_t> bad;
+  for (const size_t count : {1u, 2u}) {
+    const ColumnWork column{ColumnSpec{"a", decoder->output(), Packing::kDense}};
+    SourceWork work{source, 0, std::vector<uint32_t>(count, 0), {}};
+    work.decoders.assign(count, decoder);
+    EngineOptions options;
+    options.bad_samples = {.replace = true, .budget = 100};
+    Engine engine({std::move(work)}, std::vector<ColumnWork>(count, column), options);
+    ASSERT_TRUE(engine.start(std::make_unique<TestFeed>(260, 8)).ok());
+    const auto seen = drain_rows(engine, DType::kU8);
+    ASSERT_TRUE(seen.ok()) << seen.status().text();
+    EXPECT_EQ(seen.value().size(), 260u);
+    bad.push_back(engine.quarantine().size());
+  }
+  EXPECT_GE(bad[0], 4u);
+  EXPECT_EQ(bad[0], bad[1]);
+}
+
+TEST_F(RowsTest, what_a_source_makes_of_its_index_is_written_beside_them) {
+  const auto rows = std::make_shared<RowSource>(held(RowSource::fill(120), 120), 120, true);
+  const auto source = std::make_shared<NumberedSource>(rows);
+  const auto tokens = decoder_to(DType::kI64);
+  const std::shared_ptr<const Decoder> number =
+      make_array_decoder({.stored = {false, DType::kI32, {4}}, .dtype = DType::kI32}).value();
+  const std::vector<ColumnWork> columns{{ColumnSpec{"t", tokens->output(), Packing::kDense}},
+                                        {ColumnSpec{"n", number->output(), Packing::kDense}}};
+  const SourceWork work{source, 0, {0, 1}, {tokens, number}};
+  const auto found = row_columns(work, columns);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE((*found)[1].is_assembled);
+  EngineOptions options;
+  options.bad_samples = {.replace = true, .budget = 10};
+  Engine engine({work}, columns, options);
+  ASSERT_TRUE(engine.start(std::make_unique<TestFeed>(120, 8)).ok());
+  size_t seen = 0;
+  while (true) {
+    std::unique_ptr<Batch> batch;
+    const auto outcome = engine.next(batch, 20000);
+    ASSERT_TRUE(outcome.ok()) << outcome.status().text();
+    ASSERT_NE(outcome.value(), Engine::Next::kTimeout);
+    if (outcome.value() == Engine::Next::kEnd) break;
+    for (size_t i = 0; i < batch->indices.size(); ++i, ++seen) {
+      EXPECT_EQ(load_le<int64_t>(batch->columns[0].values->bytes().subspan(8 * kElements * i)),
+                batch->indices[i]);
+      for (size_t k = 0; k < 4; ++k)
+        EXPECT_EQ(load_le<int32_t>(batch->columns[1].values->bytes().subspan(16 * i + 4 * k)),
+                  batch->indices[i]);
+    }
+  }
+  EXPECT_EQ(seen, 120u);
+  EXPECT_EQ(engine.quarantine().size(), 2u);  // 49 and 99, whose number is cut
 }
 
 }  // namespace

@@ -9,7 +9,6 @@ namespace headrace {
 namespace {
 
 constexpr size_t kRememberDropped = 65536;
-constexpr uint64_t kFramingBytes = 1024;  // about what stands between two values
 
 }  // namespace
 
@@ -25,8 +24,10 @@ UnitPin::~UnitPin() {
   if (cache_ != nullptr) cache_->unpin(unit_);
 }
 
-UnitCache::UnitCache(Budget* budget, std::shared_ptr<BufferPool> pool)
-    : budget_(budget), pool_(pool ? std::move(pool) : BufferPool::make(0)) {}
+UnitCache::UnitCache(Budget* budget, std::shared_ptr<BufferPool> pool, bool drops_used_runs)
+    : budget_(budget),
+      pool_(pool ? std::move(pool) : BufferPool::make(0)),
+      drops_used_runs_(drops_used_runs) {}
 
 size_t UnitCache::NameHash::operator()(const Name& name) const {
   return static_cast<size_t>(Key(reinterpret_cast<uintptr_t>(name.source))
@@ -45,6 +46,8 @@ UnitPin UnitCache::pin(const Source& source, const Unit& unit) {
     entry.unit->source = &source;
     entry.unit->unit = unit;
     entry.unit->path = source.file_path(unit.file);
+    if (const auto before = taken_alone_.extract(NameHash()(name)); !before.empty())
+      entry.unit->taken_ = before.mapped();
   }
   if (entry.unit->pins_++ == 0 && entry.state == State::kReady) idle_.erase(entry.idle_place);
   return UnitPin(this, entry.unit);
@@ -68,15 +71,36 @@ void UnitCache::unpin(const UnitPointer& unit) {
 }
 
 void UnitCache::make_idle(Entry& entry) {
+  if (drops_used_runs_ && entry.unit->is_used_up()) {
+    bytes_ -= entry.unit->bytes().size();
+    entries_.erase(name_of(*entry.unit));  // the caller's pointer is the last
+    return;
+  }
   const auto place = entry.unit->is_used_up() ? idle_.begin() : idle_.end();
   entry.idle_place = idle_.insert(place, name_of(*entry.unit));
 }
 
-void UnitCache::take(const UnitPointer& unit, uint64_t values, uint64_t bytes) {
+void UnitCache::add(TakenOfRun& to, const TakenOfRun& taken) {
+  if (to.of_samples > 0 && to.samples >= to.of_samples) to = {};  // another epoch
+  to.samples += taken.samples;
+  to.bytes += taken.bytes;
+  to.of_samples = taken.of_samples;
+}
+
+void UnitCache::take(const UnitPointer& run, const TakenOfRun& taken) {
   MutexLock lock(mu_);
-  if (unit->is_used_up()) unit->taken_bytes_ = unit->framing_bytes_ = 0;  // another epoch
-  unit->taken_bytes_ += bytes;
-  unit->framing_bytes_ += std::min(values * kFramingBytes, bytes / 8);
+  add(run->taken_, taken);
+}
+
+void UnitCache::take_alone(const Source& source, const Unit& run, const TakenOfRun& taken) {
+  const Name name{&source, run.file, run.encoding, run.offset, run.stored_bytes};
+  MutexLock lock(mu_);
+  if (const auto found = entries_.find(name); found != entries_.end()) {
+    add(found->second.unit->taken_, taken);
+    return;
+  }
+  if (taken_alone_.size() >= kRememberDropped) taken_alone_.clear();
+  add(taken_alone_[NameHash()(name)], taken);
 }
 
 bool UnitCache::take_rest(const Source& source, const Unit& run, uint64_t bytes) {
@@ -147,7 +171,8 @@ uint64_t UnitCache::evict(uint64_t bytes) {
     idle_.pop_front();
     if (rests_.size() >= kRememberDropped) rests_.clear();
     if (unit.is_used_in_part())
-      rests_[NameHash()(oldest->first)] = unit.unit.stored_bytes - unit.taken_bytes_;
+      rests_[NameHash()(oldest->first)] =
+          unit.unit.stored_bytes - std::min(unit.unit.stored_bytes, unit.taken_.bytes);
     freed += oldest->second.unit->bytes().size();
     if (dropped_.size() >= kRememberDropped) dropped_.clear();
     dropped_.insert(NameHash()(oldest->first));

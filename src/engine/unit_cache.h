@@ -26,6 +26,13 @@
 
 namespace headrace {
 
+// What was taken of a run: of so many of its samples, and the bytes of their values.
+struct TakenOfRun {
+  uint64_t samples = 0;
+  uint64_t bytes = 0;
+  uint64_t of_samples = 0;  // that it has; 0: not known
+};
+
 // The state of one unit.  Written by the thread that reads or decodes it; what it holds is read
 // by others only after they heard that it is ready.
 struct SharedUnit {
@@ -57,17 +64,12 @@ struct SharedUnit {
 
  private:
   friend class UnitCache;
-  // What nobody has taken yet is little more than what stands between values.
-  bool is_used_up() const {
-    return taken_bytes_ > 0 &&
-           taken_bytes_ + framing_bytes_ + unit.stored_bytes / 32 >= unit.stored_bytes;
-  }
-  bool is_used_in_part() const { return taken_bytes_ > 0 && !is_used_up(); }
+  bool is_used_up() const { return taken_.of_samples > 0 && taken_.samples >= taken_.of_samples; }
+  bool is_used_in_part() const { return taken_.samples > 0 && !is_used_up(); }
 
   // Under the cache's lock.
   size_t pins_ = 0;
-  uint64_t taken_bytes_ = 0;    // of a run: values that somebody took
-  uint64_t framing_bytes_ = 0;  // and about what stands between them
+  TakenOfRun taken_;  // in this epoch
 };
 
 using UnitPointer = std::shared_ptr<SharedUnit>;
@@ -96,12 +98,17 @@ class UnitPin {
 class UnitCache {
  public:
   // Counts what the units hold against `budget`, where there is one; takes memory from `pool`.
-  explicit UnitCache(Budget* budget = nullptr, std::shared_ptr<BufferPool> pool = nullptr);
+  // Runs of which every sample was taken are kept for the next epoch, unless `drops_used_runs`.
+  explicit UnitCache(Budget* budget = nullptr, std::shared_ptr<BufferPool> pool = nullptr,
+                     bool drops_used_runs = false);
 
   UnitPin pin(const Source& source, const Unit& unit) HEADRACE_EXCLUDES(mu_);
 
-  // Of a run: somebody takes so many values of it, which no other will take in this epoch.
-  void take(const UnitPointer& unit, uint64_t values, uint64_t bytes) HEADRACE_EXCLUDES(mu_);
+  // Of a run: somebody takes so many samples of it, which no other will take in this epoch.
+  void take(const UnitPointer& run, const TakenOfRun& taken) HEADRACE_EXCLUDES(mu_);
+  // Likewise, but they are read without their run, which may be read later for the others.
+  void take_alone(const Source& source, const Unit& run, const TakenOfRun& taken)
+      HEADRACE_EXCLUDES(mu_);
 
   // Whether a value of so many bytes is better read without its run: it was dropped before all of
   // it was taken, and this is some of the rest.
@@ -151,11 +158,14 @@ class UnitCache {
     return {u.source, u.unit.file, u.unit.encoding, u.unit.offset, u.unit.stored_bytes};
   }
   void unpin(const UnitPointer& unit) HEADRACE_EXCLUDES(mu_);
+  // Nobody pins it and it is ready: it is kept, or dropped.
   void make_idle(Entry& entry) HEADRACE_REQUIRES(mu_);
+  static void add(TakenOfRun& to, const TakenOfRun& taken);
   Entry* find(const UnitPointer& unit) HEADRACE_REQUIRES(mu_);
 
   Budget* const budget_;
   const std::shared_ptr<BufferPool> pool_;
+  const bool drops_used_runs_;
   mutable Mutex mu_;
   std::unordered_map<Name, Entry, NameHash> entries_ HEADRACE_GUARDED_BY(mu_);
   std::list<Name> idle_ HEADRACE_GUARDED_BY(mu_);  // what goes first is at the front
@@ -164,6 +174,8 @@ class UnitCache {
   // What is left of runs that were dropped early, in bytes, by the hash of their names: two that
   // share one are read otherwise than is best, no more.
   std::unordered_map<size_t, uint64_t> rests_ HEADRACE_GUARDED_BY(mu_);
+  // What was taken of runs that are not here yet: a hint as well.
+  std::unordered_map<size_t, TakenOfRun> taken_alone_ HEADRACE_GUARDED_BY(mu_);
   uint64_t bytes_ HEADRACE_GUARDED_BY(mu_) = 0;
   uint64_t reread_ HEADRACE_GUARDED_BY(mu_) = 0;
 };

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "engine/rows.h"
+#include "index/row_maker.h"
 #include "trace/counters.h"
 #include "trace/histogram.h"
 
@@ -34,11 +35,15 @@ struct EngineWork {
   // Of each source, where all of them have nothing but rows; else empty.
   std::vector<RowColumns> rows;
   bool by_rows() const { return !rows.empty(); }
+  std::vector<const RowMaker*>
+      makers;  // of each source, where all rows are made by them; else empty
+  bool makes_rows() const { return !makers.empty(); }
   bool wants_key = false;
   bool hands_over = false;   // some column is a list of values as they are stored
   bool only_copies = false;  // all are, or keys and numbers
   bool is_light = false;     // no column is more work than reading it
   bool is_far = false;       // some source is: steps are planned and resolved far ahead
+  bool keeps_runs = true;    // all that is read as runs fits: the next epoch finds it
   bool reads_late = false;   // of all sources, what lies in the page cache is read just before
   bool in_caller = false;    // reads of some source keep the thread that asks
 

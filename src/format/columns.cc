@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "base/npy.h"
+#include "format/records.h"
 
 namespace headrace {
 namespace {
@@ -263,7 +264,7 @@ Status open_array(uint32_t encoding, Bytes stored, uint64_t decoded_bytes, Buffe
       parse_array(encoding, stored.first(std::min<uint64_t>(stored.size(), kMostArrayHead)), head));
   HEADRACE_TRY(check_array(head, stored.size()));
   const uint64_t bytes = npy_bytes(head, stored.size());
-  if (bytes != decoded_bytes) return corrupt("not the array that was indexed").at(0);
+  if (bytes != decoded_bytes) return not_as_indexed("array").at(0);
   decoded.resize(bytes);
   make_npy(head, stored, decoded.span());
   return {};

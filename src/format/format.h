@@ -101,6 +101,9 @@ struct Format {
   Status (*finish_folder)(const std::string& folder,
                           std::span<const WrittenShard> shards) = nullptr;
   OpenUnit decode_unit = nullptr;  // null: no unit opens only as a whole
+  // Units open as a whole only in shards that are compressed, whose blocks hold more bytes than
+  // the file has: of others nobody need look at the part.
+  bool opens_if_compressed = false;
 };
 
 // Where the second file of a shard lies.

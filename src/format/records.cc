@@ -41,6 +41,13 @@ Status after_last_good(const Status& status, std::string_view path, uint64_t goo
   return full.in_file(path);
 }
 
+Status not_as_indexed(std::string_view what) {
+  return corrupt(
+      fmt::format("this {} is not the one that was indexed: the file has changed; remove its index "
+                  "(.hridx) and open it again",
+                  what));
+}
+
 Kind kind_of_magic(std::string_view bytes) {
   if (bytes.starts_with("\xff\xd8\xff")) return Kind::kJpeg;
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return Kind::kPng;

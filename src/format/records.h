@@ -31,6 +31,9 @@ class NumberedKeys {
 Status after_last_good(const Status& status, std::string_view path, uint64_t good,
                        std::string_view last_key);
 
+// Of a part of a file ("record", "shard") that is not as the index has it.
+Status not_as_indexed(std::string_view what);
+
 // Of a value whose name does not tell: pictures by their first 12 bytes, else kBytes.
 inline constexpr uint64_t kMagicBytes = 12;
 Kind kind_of_magic(std::string_view bytes);

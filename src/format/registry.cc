@@ -74,16 +74,23 @@ Result<const Format*> guess_format(Bytes head, std::string_view path) {
       return format;
   if (const std::string_view command = unpacks(head); !command.empty())
     return unsupported(
-               fmt::format("it is compressed as a whole with {}, so that no sample can be read by "
-                           "itself; unpack it: {} -dk {}",
-                           command, command, path))
+               fmt::format(
+                   "the file is compressed with {}, and headrace does not read it so; unpack "
+                   "it first: {} -dk '{}'",
+                   command, command, path))
+        .in_file(path);
+  if (as_text(head).starts_with("MATLAB 5.0 MAT-file"))
+    return unsupported(
+               "a .mat file of MATLAB before 7.3, which headrace does not read; in MATLAB: "
+               "save(…, '-v7.3'), or in Python: np.savez('x.npz', **scipy.io.loadmat('x.mat'))")
         .in_file(path);
   if (lower.ends_with(".json") && is_json_list(head))
     return invalid(fmt::format("it is one JSON list, and tables are read a record a line; write it "
                                "so: jq -c '.[]' {} > {}l",
                                path, path))
         .in_file(path);
-  return invalid(fmt::format("neither its bytes nor its name tell a format; known: {}",
+  return invalid(fmt::format("neither its bytes nor its name tell a format; known: {}; unpack or "
+                             "convert it, or teach headrace the format with hr.register_format",
                              known_formats()))
       .in_file(path);
 }

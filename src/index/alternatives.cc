@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "index/combined.h"
+#include "index/source_wrapper.h"
 
 namespace headrace {
 namespace {
@@ -14,13 +15,14 @@ bool is_picture(Kind kind) {
   return kind == Kind::kBytes || kind == Kind::kJpeg || kind == Kind::kPng || kind == Kind::kWebp;
 }
 
-// Immutable, hence thread-safe.
-class Alternatives final : public Source {
+// The same samples, hence the base's fingerprint: by which name a value is asked for is not part of
+// it.  Immutable, hence thread-safe.
+class Alternatives final : public SourceWrapper {
  public:
-  explicit Alternatives(std::shared_ptr<const Source> base) : base_(std::move(base)) {}
+  using SourceWrapper::SourceWrapper;
 
   Status prepare(const std::vector<Alternative>& alternatives) {
-    const Schema& below = base_->schema();
+    const Schema& below = base().schema();
     std::vector<bool> hidden(below.size(), false);
     std::vector<std::pair<uint32_t, Place>> placed;  // where it stands, and what it is
     for (const Alternative& alternative : alternatives) {
@@ -42,10 +44,6 @@ class Alternatives final : public Source {
   }
 
   const Schema& schema() const override { return schema_; }
-  uint64_t size() const override { return base_->size(); }
-  const Blocks& blocks() const override { return base_->blocks(); }
-  // The same samples: by which name a value is asked for is not part of it.
-  Hash128 fingerprint() const override { return base_->fingerprint(); }
 
   Status needs(const SampleAsk& ask, Request& out) const override {
     ScratchRequests scratch(1);  // the base may be one of these too
@@ -57,32 +55,29 @@ class Alternatives final : public Source {
       uint32_t chosen = of[0];
       if (of.size() > 1) {
         found.clear();
-        HEADRACE_TRY(base_->needs(of_base(ask, of, false), found));
+        HEADRACE_TRY(base().needs(of_base(ask, of, false), found));
         for (size_t i = of.size(); i-- > 0;)
           if (found.first_piece[i + 1] > found.first_piece[i]) chosen = of[i];
       }
       wanted.push_back(chosen);
     }
-    return base_->needs(of_base(ask, wanted, ask.want_key), out);
+    return base().needs(of_base(ask, wanted, ask.want_key), out);
   }
 
-  bool assembles(uint32_t field) const override { return base_->assembles(of_[field][0]); }
+  uint64_t row_bytes(uint32_t field) const override {
+    return of_[field].size() == 1 ? base().row_bytes(of_[field][0]) : 0;
+  }
+  Status row_places(uint32_t field, std::span<const uint64_t> samples,
+                    std::span<RowPlace> out) const override {
+    return base().row_places(of_[field][0], samples, out);
+  }
+  bool assembles(uint32_t field) const override { return base().assembles(of_[field][0]); }
   Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
     std::vector<uint32_t> fields;
     for (const uint32_t field : ask.fields) fields.push_back(of_[field][0]);
     std::vector<AssembleOutput> below(outputs.begin(), outputs.end());
     for (AssembleOutput& output : below) output.field = of_[output.field][0];
-    return base_->assemble(of_base(ask, fields, ask.want_key), below);
-  }
-  bool run_of(uint64_t sample, Unit& run) const override { return base_->run_of(sample, run); }
-  Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
-    return base_->decode_unit(unit, stored, decoded);
-  }
-  const Store& store() const override { return base_->store(); }
-  std::string file_path(uint32_t file) const override { return base_->file_path(file); }
-  std::string key(uint64_t sample) const override { return base_->key(sample); }
-  Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const override {
-    return base_->keys(begin, end, out);
+    return base().assemble(of_base(ask, fields, ask.want_key), below);
   }
 
  private:
@@ -103,7 +98,7 @@ class Alternatives final : public Source {
   }
 
   Status resolve(const Alternative& alternative, Place& out) const {
-    const Schema& below = base_->schema();
+    const Schema& below = base().schema();
     for (const std::string& name : alternative.of) {
       const auto it = std::find_if(below.begin(), below.end(),
                                    [&name](const Field& f) { return f.name == name; });
@@ -122,7 +117,7 @@ class Alternatives final : public Source {
     Field& field = out.field;
     field.many |= other.many;
     const bool alike = field.storage == other.storage && field.dtype == other.dtype &&
-                       field.shape == other.shape && !base_->assembles(number);
+                       field.shape == other.shape && !base().assembles(number);
     if (out.of.size() == 1 || (alike && field.kind == other.kind)) return {};
     if (alike && field.storage == Storage::kExtent && is_picture(field.kind) &&
         is_picture(other.kind)) {
@@ -130,12 +125,11 @@ class Alternatives final : public Source {
       return {};
     }
     return invalid(fmt::format("'{}' is {} and '{}' is {}: one cannot stand for the other",
-                               base_->schema()[out.of[0]].name,
-                               field_text(base_->schema()[out.of[0]]), other.name,
+                               base().schema()[out.of[0]].name,
+                               field_text(base().schema()[out.of[0]]), other.name,
                                field_text(other)));
   }
 
-  const std::shared_ptr<const Source> base_;
   Schema schema_;
   std::vector<std::vector<uint32_t>> of_;  // of each field: those of the base
 };

@@ -141,6 +141,19 @@ ManifestShard describe_part(const Part& part, std::string_view name) {
   return shard;
 }
 
+ShardRow table_row(const ManifestShard& shard, std::string_view place,
+                   std::span<const uint32_t> block_samples) {
+  return {.name = shard.name,
+          .place = place,
+          .bytes = shard.bytes,
+          .samples = shard.samples,
+          .files = shard.files,
+          .has_files = shard.has_files,
+          .file_names = shard.file_names,
+          .block_samples = block_samples,
+          .block_bytes = shard.block_bytes};
+}
+
 std::vector<uint32_t> block_samples(const Part& part) {
   std::vector<uint32_t> samples;
   samples.reserve(part.head().blocks.size());

@@ -58,6 +58,9 @@ Result<Manifest> parse_manifest(Bytes bytes);
 // What a manifest says of a part, and a source of a part without one.
 ManifestShard describe_part(const Part& part, std::string_view name);
 std::vector<uint32_t> block_samples(const Part& part);
+// It as a row of a source's table.  Refers to all three.
+ShardRow table_row(const ManifestShard& shard, std::string_view place,
+                   std::span<const uint32_t> block_samples);
 
 // Writes an index folder: parts in order, then the manifest.  One thread at a time.
 class IndexWriter {

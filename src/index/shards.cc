@@ -65,8 +65,10 @@ Status merge_schema(const Schema& shard, Schema& all) {
     if (known == all.end())
       all.push_back(field);
     else if (!same_values(*known, field))
-      return invalid(fmt::format("field '{}' is {} here and {} in the shards before", field.name,
-                                 field_text(field), field_text(*known)));
+      return invalid(
+          fmt::format("field '{}' is {} here and {} in the shards before; write it with one type "
+                      "in all of them, or open these shards by themselves",
+                      field.name, field_text(field), field_text(*known)));
     else
       widen(field, *known);
   }

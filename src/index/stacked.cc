@@ -8,6 +8,7 @@
 
 #include "index/combined.h"
 #include "index/one_number.h"
+#include "index/source_wrapper.h"
 #include "index/view.h"
 
 namespace headrace {
@@ -34,11 +35,14 @@ class NumberRoom final : public ValueRoom {
   size_t bytes_ = 0;
 };
 
+// The same samples, hence the base's fingerprint: what is made of them is not part of it.
 // Immutable, hence thread-safe.
-class Stacked final : public Source {
+class Stacked final : public SourceWrapper {
  public:
   Stacked(std::shared_ptr<const Source> base, std::vector<ColumnStack> stacks)
-      : base_(std::move(base)), stacks_(std::move(stacks)), schema_(base_->schema()) {}
+      : SourceWrapper(std::move(base)),
+        stacks_(std::move(stacks)),
+        schema_(this->base().schema()) {}
 
   Status prepare() {
     for (const ColumnStack& stack : stacks_)
@@ -48,16 +52,12 @@ class Stacked final : public Source {
   }
 
   const Schema& schema() const override { return schema_; }
-  uint64_t size() const override { return base_->size(); }
-  const Blocks& blocks() const override { return base_->blocks(); }
-  // The same samples: what is made of them is not part of it.
-  Hash128 fingerprint() const override { return base_->fingerprint(); }
 
   Status needs(const SampleAsk& ask, Request& out) const override {
-    const size_t below = base_->schema().size();
+    const size_t below = base().schema().size();
     if (std::all_of(ask.fields.begin(), ask.fields.end(),
                     [below](uint32_t f) { return f < below; }))
-      return base_->needs(ask, out);
+      return base().needs(ask, out);
     ScratchRequests scratch(1);  // the base may be one of these too
     std::vector<uint32_t>& wanted = scratch[0].fields;
     Request& found = scratch[0].request;
@@ -68,7 +68,7 @@ class Stacked final : public Source {
       else
         for (const Member& member : members_[f - below]) wanted.push_back(member.field);
     }
-    HEADRACE_TRY(base_->needs(asking(ask, wanted), found));
+    HEADRACE_TRY(base().needs(asking(ask, wanted), found));
     out.clear();
     std::swap(out.units, found.units);
     std::swap(out.inline_bytes, found.inline_bytes);
@@ -92,15 +92,18 @@ class Stacked final : public Source {
     return {};
   }
 
+  uint64_t row_bytes(uint32_t field) const override {
+    return field < base().schema().size() ? base().row_bytes(field) : 0;
+  }
   bool assembles(uint32_t field) const override {
-    const size_t below = base_->schema().size();
-    return field < below ? base_->assembles(field) : members_[field - below][0].is_assembled;
+    const size_t below = base().schema().size();
+    return field < below ? base().assembles(field) : members_[field - below][0].is_assembled;
   }
   Status assemble(const SampleAsk& ask, std::span<const AssembleOutput> outputs) const override {
-    const size_t below = base_->schema().size();
+    const size_t below = base().schema().size();
     if (std::all_of(outputs.begin(), outputs.end(),
                     [below](const AssembleOutput& o) { return o.field < below; }))
-      return base_->assemble(ask, outputs);
+      return base().assemble(ask, outputs);
     std::vector<AssembleOutput> wanted;  // of the base
     size_t columns = 0;
     for (const AssembleOutput& o : outputs)
@@ -115,7 +118,7 @@ class Stacked final : public Source {
       HEADRACE_TRY(add_members(ask, o, std::span(numbers).subspan(at), wanted));
       at += members_[o.field - below].size();
     }
-    HEADRACE_TRY(base_->assemble(ask, wanted));
+    HEADRACE_TRY(base().assemble(ask, wanted));
     at = 0;
     for (const AssembleOutput& o : outputs) {
       if (o.field < below) continue;
@@ -124,17 +127,6 @@ class Stacked final : public Source {
       at += members_[o.field - below].size();
     }
     return {};
-  }
-
-  bool run_of(uint64_t sample, Unit& run) const override { return base_->run_of(sample, run); }
-  Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
-    return base_->decode_unit(unit, stored, decoded);
-  }
-  const Store& store() const override { return base_->store(); }
-  std::string file_path(uint32_t file) const override { return base_->file_path(file); }
-  std::string key(uint64_t sample) const override { return base_->key(sample); }
-  Status keys(uint64_t begin, uint64_t end, std::vector<std::string>& out) const override {
-    return base_->keys(begin, end, out);
   }
 
   // The samples that have every column of the stacks that leave the others out.
@@ -146,10 +138,10 @@ class Stacked final : public Source {
     std::vector<uint64_t> out;
     Request request;
     for (uint64_t sample = 0; sample < size(); ++sample) {
-      HEADRACE_TRY(base_->needs({.sample = sample, .fields = wanted}, request));
+      HEADRACE_TRY(base().needs({.sample = sample, .fields = wanted}, request));
       bool has_all = true;
       for (size_t w = 0; w < wanted.size(); ++w)
-        has_all &= !pieces_of(request, w).empty() || base_->assembles(wanted[w]);
+        has_all &= !pieces_of(request, w).empty() || base().assembles(wanted[w]);
       if (has_all) out.push_back(sample);
     }
     return out;
@@ -164,13 +156,13 @@ class Stacked final : public Source {
   // What the base is to assemble for one stack: a number for each column.
   Status add_members(const SampleAsk& ask, const AssembleOutput& stack,
                      std::span<NumberRoom> numbers, std::vector<AssembleOutput>& wanted) const {
-    const std::vector<Member>& members = members_[stack.field - base_->schema().size()];
+    const std::vector<Member>& members = members_[stack.field - base().schema().size()];
     thread_local std::vector<uint32_t> fields;
     thread_local Request request;
     fields.clear();
     for (const Member& member : members) fields.push_back(member.field);
     // How many of the pieces are each column's: none where its chunk was never written.
-    HEADRACE_TRY(base_->needs(asking(ask, fields), request));
+    HEADRACE_TRY(base().needs(asking(ask, fields), request));
     if (request.pieces.size() != stack.pieces.size()) return internal("pieces of another sample");
     for (size_t m = 0; m < members.size(); ++m)
       wanted.push_back({members[m].field,
@@ -223,7 +215,7 @@ class Stacked final : public Source {
   }
 
   Result<Member> find(const std::string& column) const {
-    const Schema& fields = base_->schema();
+    const Schema& fields = base().schema();
     std::string numbers;
     for (size_t f = 0; f < fields.size(); ++f) {
       const Field& field = fields[f];
@@ -236,7 +228,7 @@ class Stacked final : public Source {
         return Member{number, field.kind == Kind::kFloat ? DType::kF64 : DType::kI64, false};
       const bool is_element = field.kind == Kind::kArray && field.shape.empty() && field.dtype &&
                               field.dtype != DType::kF16 && field.dtype != DType::kBF16;
-      if (is_element && base_->assembles(number)) return Member{number, *field.dtype, true};
+      if (is_element && base().assembles(number)) return Member{number, *field.dtype, true};
       return invalid(fmt::format("column '{}' holds {}{}; columns of numbers are wanted", column,
                                  field.many ? "several values a row of " : "", field_text(field)));
     }
@@ -281,7 +273,6 @@ class Stacked final : public Source {
     return {};
   }
 
-  const std::shared_ptr<const Source> base_;
   const std::vector<ColumnStack> stacks_;
   std::vector<std::vector<Member>> members_;  // of each stack
   Schema schema_;

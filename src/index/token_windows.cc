@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 
 #include "base/mutex.h"
 #include "base/per_process.h"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr size_t kKeptFiles = 256;  // whose documents are in memory
 constexpr uint64_t kMostLength = uint64_t{1} << 30;
+constexpr uint64_t kMostNumbers = 16'384;
 
 enum Fields : uint32_t { kTokensField, kPositions, kLossMask, kBorders };
 
@@ -37,14 +40,18 @@ uint32_t border(Bytes borders, size_t i) {
   return load_le<uint32_t>(borders.subspan(4 * i));
 }
 
-void write_positions(Bytes borders, MutableBytes out) {
+// `numbers`: 0, 1, 2, …
+void write_positions(Bytes borders, std::span<const int32_t> numbers, MutableBytes out) {
   const size_t count = borders.size() / 4;
-  auto* to = reinterpret_cast<int32_t*>(out.data());
   const size_t length = out.size() / 4;
   size_t at = 0;
   for (size_t b = 0; b <= count; ++b) {
     const size_t end = b < count ? std::min<size_t>(border(borders, b), length) : length;
-    for (int32_t position = 0; at < end; ++at) to[at] = position++;
+    const size_t known = std::min(end - at, numbers.size());
+    if (known > 0) std::memcpy(out.data() + 4 * at, numbers.data(), 4 * known);
+    for (size_t position = known; at + position < end; ++position)
+      store_le(out.subspan(4 * (at + position)), static_cast<int32_t>(position));
+    at = end;
   }
 }
 
@@ -82,6 +89,8 @@ class TokenWindowSource final : public Source {
       hasher.add(file.name).add(file.tokens);
     }
     fingerprint_ = hasher.finish();
+    if (files_.documents) numbers_.resize(std::min(seq_len_, kMostNumbers));
+    std::iota(numbers_.begin(), numbers_.end(), 0);
   }
 
   uint64_t windows_of(const TokenFile& file) const {
@@ -148,7 +157,8 @@ class TokenWindowSource final : public Source {
       } else {
         const uint64_t bytes = output.field == kPositions ? 4 * seq_len_ : seq_len_;
         HEADRACE_ASSIGN(const MutableBytes out, output.value->room(bytes));
-        output.field == kPositions ? write_positions(borders, out) : write_mask(borders, out);
+        output.field == kPositions ? write_positions(borders, numbers_, out)
+                                   : write_mask(borders, out);
       }
     }
     return {};
@@ -289,6 +299,7 @@ class TokenWindowSource final : public Source {
   std::vector<uint64_t> first_window_{0};
   Blocks blocks_;
   Hash128 fingerprint_;
+  std::vector<int32_t> numbers_;  // positions in a document, as they are copied
   const PerProcess<Kept> kept_{[] { return std::make_unique<Kept>(); }};
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "index/row_maker.h"
 #include "index/view_blocks.h"
 
 namespace headrace {
@@ -21,10 +22,11 @@ Hash128 fingerprint_of(const Source& base, const std::vector<uint64_t>& samples)
 }
 
 // Immutable, hence thread-safe.
-class View final : public Source {
+class View final : public Source, public RowMaker {
  public:
   View(std::shared_ptr<const Source> base, std::vector<uint64_t> samples)
       : base_(std::move(base)),
+        maker_(dynamic_cast<const RowMaker*>(base_.get())),
         samples_(std::move(samples)),
         cut_(cut_view(base_->blocks(), base_->size(), samples_)),
         fingerprint_(fingerprint_of(*base_, samples_)) {}
@@ -54,6 +56,14 @@ class View final : public Source {
       HEADRACE_TRY(base_->row_places(field, {&below, 1}, out.subspan(i, 1)));
     }
     return {};
+  }
+  bool makes_rows(uint32_t field) const override {
+    return maker_ != nullptr && maker_->makes_rows(field);
+  }
+  size_t rows_together(size_t samples) const override { return maker_->rows_together(samples); }
+  void make_rows(RowsToMake&& rows) const override {
+    for (uint64_t& sample : rows.samples) sample = samples_[sample];
+    maker_->make_rows(std::move(rows));
   }
   Status decode_unit(const Unit& unit, Bytes stored, Buffer& decoded) const override {
     return base_->decode_unit(unit, stored, decoded);
@@ -89,6 +99,7 @@ class View final : public Source {
   }
 
   const std::shared_ptr<const Source> base_;
+  const RowMaker* const maker_;  // the base; null where it is none
   const std::vector<uint64_t> samples_;
   const ViewBlocks cut_;
   const Hash128 fingerprint_;

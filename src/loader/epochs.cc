@@ -16,6 +16,15 @@ uint64_t Epochs::next() const {
   return loader_.this_or_next_epoch(position_).epoch + (is_midway_ ? 1 : 0);
 }
 
+uint64_t Epochs::steps() const {
+  uint64_t epoch = 0;
+  {
+    MutexLock lock(mu_);
+    epoch = asked_ ? *asked_ : loader_.this_or_next_epoch(position_).epoch;
+  }
+  return loader_.steps_in_epoch(epoch);
+}
+
 Status Epochs::check(uint64_t n) const {
   if (n >= kForever) return invalid(fmt::format("epoch {} is beyond 2^62", n));
   const uint64_t stands = loader_.this_or_next_epoch(position_).epoch;
@@ -51,13 +60,14 @@ Result<Epochs::Begun> Epochs::begin(uint64_t n, std::optional<uint64_t> until) {
     run_on = until.has_value() || (n > 0 && finished_ == n - 1);
     continues = !is_loaded_ && start.g == 0 && loader_.continues_with(n);
   }
+  if (start.g == 0) HEADRACE_TRY(loader_.check_epoch(n));
   if (!continues) HEADRACE_TRY(loader_.begin(start, run_on, until.value_or(kForever)));
   MutexLock lock(mu_);
   position_ = start;
   is_loaded_ = is_midway_ = false;
   asked_.reset();
   finished_.reset();
-  return Begun{++generation_, loader_.steps_from(start.g)};
+  return Begun{++generation_, loader_.steps_from(start)};
 }
 
 bool Epochs::is_current(uint64_t generation) const {

@@ -29,6 +29,8 @@ class Epochs {
   // one that was begun and gave no batch yet, or one more.
   uint64_t next() const HEADRACE_EXCLUDES(mu_);
   Status set_epoch(uint64_t n) HEADRACE_EXCLUDES(mu_);
+  // Steps of the epoch that is under way, or comes next.
+  uint64_t steps() const HEADRACE_EXCLUDES(mu_);
 
   struct Begun {
     uint64_t generation = 0;  // names this run through an epoch: see is_current()

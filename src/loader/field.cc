@@ -77,6 +77,14 @@ Status describe_numbers(const FieldRequest& request, const Source& source, uint3
       spec.array = {true, field.dtype, field.shape};  // shapes vary, in a way that no shape says
       spec.one_shape = spec.one_shape && request.packing == Packing::kDense;
       return {};
+    case Kind::kJson:
+    case Kind::kText:
+      // Lists of numbers in JSON are arrays; the bytes of a text are none of another type.
+      if (request.what == "scalar") return {};
+      if (request.what != "tokens" || field.kind != Kind::kJson) break;
+      spec.array = {true, DType::kI64, {kVaries}};  // whatever the first list is, also an empty one
+      spec.one_shape = false;
+      return {};
     default:
       // Bytes: the user says what they hold, or the first sample shows that it is a .npy file.
       if (request.what == "scalar" || request.options.values().count("dtype") != 0) return {};

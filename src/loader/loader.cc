@@ -4,26 +4,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/machine.h"
+#include "index/row_maker.h"
 #include "loader/equal_outputs.h"
 
 namespace headrace {
 namespace {
 
+Status no_batch(const Plan& plan, uint64_t epoch) {
+  return invalid(fmt::format(
+      "{} has no batch: {} {}, {} in a global batch, and tail=\"drop\"; make the "
+      "batch smaller or say tail=\"keep\" or tail=\"pad\"",
+      plan.is_regrouped() ? fmt::format("epoch {}", epoch) : "an epoch", plan.epoch_length(epoch),
+      plan.sources().front().groups == nullptr ? "samples" : "groups of samples",
+      plan.global_batch()));
+}
+
 // From a plan, step by step, through one epoch or several.
 class PlanFeed final : public Feed {
  public:
-  using Groups = std::vector<std::shared_ptr<const SampleGroups>>;  // of each source; or none
-  PlanFeed(std::unique_ptr<Plan> plan, Groups groups, PlanPosition from, uint64_t until)
-      : plan_(std::move(plan)), groups_(std::move(groups)), at_(from), until_(until) {}
+  PlanFeed(std::unique_ptr<Plan> plan, PlanPosition from, uint64_t until)
+      : plan_(std::move(plan)),
+        is_grouped_(plan_->sources().front().groups != nullptr),
+        at_(from),
+        until_(until) {}
 
   Result<bool> next(FeedStep& out) override {
-    if (plan_->steps_from(at_.g) == 0) at_ = {at_.epoch + 1, 0};
-    if (at_.epoch >= until_ || plan_->steps_from(at_.g) == 0) return false;
+    if (at_.g > 0 && plan_->steps_from(at_.epoch, at_.g) == 0) at_ = {at_.epoch + 1, 0};
+    if (at_.epoch >= until_) return false;
+    if (plan_->steps_from(at_.epoch, at_.g) == 0) return no_batch(*plan_, at_.epoch);
     HEADRACE_ASSIGN(const uint64_t g, plan_->step(at_.epoch, at_.g, slots_));
     out.epoch = at_.epoch;
-    if (groups_.empty()) {
+    if (!is_grouped_) {
       out.tasks.reserve(slots_.size());
       for (const PlanSlot& s : slots_)
         out.tasks.push_back({s.source, s.sample, s.epoch, s.position, s.valid, s.repeat});
@@ -31,14 +45,14 @@ class PlanFeed final : public Feed {
       add_groups(out);
     }
     at_.g = g;
-    const bool last = plan_->steps_from(g) == 0;
+    const bool last = plan_->steps_from(at_.epoch, g) == 0;
     out.after = last ? Position{at_.epoch + 1, 0, true} : Position{at_.epoch, g, false};
     return true;
   }
 
   // Of groups nothing: another sample has another length.
   bool substitute(const Task& task, uint64_t attempt, Task& out) override {
-    if (!groups_.empty()) return false;
+    if (is_grouped_) return false;
     const auto found = plan_->substitute(
         {task.source, task.sample, task.epoch, task.position, task.valid, task.repeat}, attempt);
     if (!found) return false;
@@ -55,17 +69,17 @@ class PlanFeed final : public Feed {
 
  private:
   // A slot of the plan is a group.
-  void add_groups(FeedStep& out) const {
+  void add_groups(FeedStep& out) {
     out.groups.assign(1, 0);
     for (const PlanSlot& s : slots_) {
-      for (const uint32_t sample : groups_[s.source]->members(s.sample))
+      for (const uint32_t sample : plan_->members(s))
         out.tasks.push_back({s.source, sample, s.epoch, s.position, s.valid, s.repeat});
       out.groups.push_back(static_cast<int64_t>(out.tasks.size()));
     }
   }
 
   std::unique_ptr<Plan> plan_;
-  const Groups groups_;
+  const bool is_grouped_;
   PlanPosition at_;
   const uint64_t until_;
   std::vector<PlanSlot> slots_;
@@ -108,7 +122,7 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
                  .bytes = blocks.bytes,
                  .shared = blocks.shared,
                  .weights = s.weights};
-  std::vector<uint32_t> draws;  // of each block; or its groups
+  std::vector<uint32_t> draws;  // of each block
   if (s.weights != nullptr) {
     if (s.weights->samples() != s.source->size())
       return invalid(
@@ -122,12 +136,14 @@ Result<PlanSource> plan_source(const LoaderSource& s) {
     if (s.groups->samples() != s.source->size())
       return invalid(fmt::format("lengths of {} samples for a data set of {}", s.groups->samples(),
                                  s.source->size()));
-    draws = s.groups->blocks();
-    out.is_grouped = true;
+    HEADRACE_ASSIGN(BlockTree samples, BlockTree::build(blocks.samples));
+    HEADRACE_ASSIGN(out.groups, EpochGroups::make(s.groups, std::move(samples)));
+    out.tree = out.groups->as_they_lie().tree;
     out.fingerprint =
         Hasher().add(out.fingerprint).add(s.groups->fingerprint().hex()).finish().hex();
   }
-  HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(s.weights || s.groups ? draws : blocks.samples));
+  if (s.groups != nullptr) return out;
+  HEADRACE_ASSIGN(BlockTree tree, BlockTree::build(s.weights ? draws : blocks.samples));
   out.tree = std::make_shared<const BlockTree>(std::move(tree));
   return out;
 }
@@ -144,21 +160,12 @@ Result<std::unique_ptr<Loader>> Loader::make(std::vector<LoaderSource> sources,
     HEADRACE_TRY(out->add_column(request.output, options));
   HEADRACE_TRY(out->add_masks());
   HEADRACE_ASSIGN(out->plan_, Plan::make(out->plan_sources_, options.plan));
-  if (out->epoch_length() == 0) return invalid("the data set has no sample");
-  if (out->steps_in_epoch() == 0)
-    return invalid(fmt::format(
-        "an epoch has no batch: {} samples, {} in a global batch, and tail=\"drop\"; make the "
-        "batch smaller or say tail=\"keep\" or tail=\"pad\"",
-        out->epoch_length(), options.plan.cut.batch));
+  if (out->epoch_length(0) == 0) return invalid("the data set has no sample");
+  HEADRACE_TRY(out->check_epoch(0));
   out->choose_engine_options(options);
-  if (options.mix) {
-    std::vector<ColumnSpec> specs;
-    for (const ColumnWork& c : out->columns_) specs.push_back(c.spec);
-    HEADRACE_ASSIGN(std::shared_ptr<const BatchStage> mix, make_mix(*options.mix, specs));
-    out->engine_options_.stages.push_back(std::move(mix));
-  }
+  HEADRACE_TRY(out->add_mix(options));
   HEADRACE_TRY(out->add_packing(options));
-  HEADRACE_TRY(out->add_device_stage());
+  HEADRACE_TRY(out->add_device_stage(options));
   out->engine_ = std::make_unique<Engine>(out->works_, out->columns_, out->engine_options_);
   return out;
 }
@@ -168,7 +175,18 @@ Status Loader::add_sources() {
   const bool as_they_lie = sources_.front().requests.empty();
   for (LoaderSource& s : sources_) {
     const Source& like = *(as_they_lie ? sources_.front() : s).source;
-    if (s.requests.empty()) s.requests = fields_as_they_lie(like.schema());
+    if (s.requests.empty()) {
+      s.requests = fields_as_they_lie(like.schema());
+      // An empty cell among floating numbers is NaN, as pandas has it; integers have no such value.
+      // What Python makes has no empty cells: there it is a bad sample.
+      const auto* const maker = dynamic_cast<const RowMaker*>(&like);
+      for (size_t f = 0; f < s.requests.size(); ++f) {
+        if (like.schema()[f].kind != Kind::kFloat || s.requests[f].many) continue;
+        if (maker != nullptr && maker->makes_rows(static_cast<uint32_t>(f))) continue;
+        s.requests[f].otherwise = PadNumber(std::numeric_limits<double>::quiet_NaN());
+        s.requests[f].is_none_when_absent = false;
+      }
+    }
     share_pictures(s.requests);
     HEADRACE_ASSIGN(PlanSource plan, plan_source(s));
     plan_sources_.push_back(std::move(plan));
@@ -335,6 +353,8 @@ void Loader::choose_engine_options(const LoaderOptions& options) {
   e.compute_threads = options.threads > 0 ? options.threads
                                           : std::max(1, usable_cpus() / ranks - options.processes);
   e.compute_threads += options.processes;
+  e.processes = options.processes;
+  e.shared_cpus = std::max(options.threads, usable_cpus() / ranks);
   e.memory_budget_bytes = options.memory_budget_bytes;
   if (e.memory_budget_bytes == 0)
     e.memory_budget_bytes =
@@ -383,14 +403,14 @@ void Loader::note_shared_units() {
         state.mode == OrderMode::kGlobal ? ", or shuffle=\"pool\"" : ", or a smaller window"));
 }
 
+Status Loader::check_epoch(uint64_t epoch) const {
+  return steps_in_epoch(epoch) == 0 ? no_batch(*plan_, epoch) : Status();
+}
+
 Status Loader::begin(PlanPosition from, bool run_on, uint64_t until) {
   HEADRACE_ASSIGN(auto plan, Plan::resume(plan_sources_, plan_options_, plan_->state(from)));
   until_ = run_on ? until : from.epoch + 1;
-  PlanFeed::Groups groups;
-  for (const LoaderSource& source : sources_)
-    if (source.groups) groups.push_back(source.groups);
-  HEADRACE_TRY(
-      engine_->start(std::make_unique<PlanFeed>(std::move(plan), std::move(groups), from, until_)));
+  HEADRACE_TRY(engine_->start(std::make_unique<PlanFeed>(std::move(plan), from, until_)));
   running_ = true;
   begun_ = ahead_ = from;
   return {};
@@ -427,7 +447,7 @@ Status Loader::load(const PlanState& state) {
 }
 
 Status Loader::set_weights(const std::vector<double>& weights, PlanPosition at) {
-  const uint64_t draw = at.epoch * epoch_length() + at.g;
+  const uint64_t draw = at.epoch * epoch_length(at.epoch) + at.g;
   if (running_) {
     // Kept steps may still ask this plan for substitutes: it knows all from the delivered ones on.
     HEADRACE_ASSIGN(auto plan, Plan::resume(plan_sources_, plan_options_, plan_->state(ahead_)));
@@ -440,14 +460,15 @@ Status Loader::set_weights(const std::vector<double>& weights, PlanPosition at) 
 // Tells the running feed, from the step on that holds the draw.
 Status Loader::replan(std::unique_ptr<Plan> plan, uint64_t draw) {
   const uint64_t batch = global_batch();
-  PlanPosition at{draw / epoch_length(), draw % epoch_length()};
+  const uint64_t length = epoch_length(0);  // of a mixture: alike in all
+  PlanPosition at{draw / length, draw % length};
   uint64_t step = 0;
   if (at.epoch == begun_.epoch) {
-    step = std::min((at.g - std::min(at.g, begun_.g)) / batch, steps_from(begun_.g));
+    step = std::min((at.g - std::min(at.g, begun_.g)) / batch, steps_from(begun_));
     at.g = begun_.g + step * batch;
   } else {
-    const uint64_t into = std::min(at.g / batch, steps_in_epoch());
-    step = steps_from(begun_.g) + (at.epoch - begun_.epoch - 1) * steps_in_epoch() + into;
+    const uint64_t into = std::min(at.g / batch, steps_in_epoch(0));
+    step = steps_from(begun_) + (at.epoch - begun_.epoch - 1) * steps_in_epoch(0) + into;
     at.g = into * batch;
   }
   return engine_->replan(

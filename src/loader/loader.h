@@ -12,6 +12,7 @@
 #include "batch/mix.h"
 #include "batch/pack_rows.h"
 #include "codec/deferred.h"
+#include "device/device_plan.h"
 #include "engine/engine.h"
 #include "loader/field.h"
 #include "plan/plan.h"
@@ -28,7 +29,7 @@ struct LoaderSource {
   // same outputs, each from fields and by steps of its own.
   std::vector<FieldRequest> requests = {};
   std::shared_ptr<const SampleWeights> weights = nullptr;  // of its samples; null: each once
-  std::shared_ptr<const SampleGroups> groups = nullptr;    // delivered together; null: each alone
+  std::shared_ptr<const Grouping> groups = nullptr;        // delivered together; null: each alone
 };
 
 // The source as a plan sees it: blocks of samples, or of the draws that weights give.
@@ -45,12 +46,16 @@ enum class DecodeOn : uint8_t {
 struct DeviceOptions {
   int index = 0;  // as CUDA counts the devices of this process
   DecodeOn decode = DecodeOn::kAuto;
+  uint64_t memory_budget_bytes = 0;  // 0: device/device_plan.h, usual_device_budget()
 };
 
 struct DeviceStats {
   std::string name;                                    // "NVIDIA H200"
   uint64_t decoded_on_device = 0, decoded_on_cpu = 0;  // pictures of fields that the chip decodes
   uint64_t memory_used = 0, memory_peak = 0;
+  uint64_t memory_budget = 0, memory_planned = 0;  // planned: within the budget, of this Loader
+  uint64_t batches_ahead = 0;
+  double device_seconds = 0, cpu_seconds = 0;  // a picture, measured; 0: nothing yet
 };
 
 struct LoaderOptions {
@@ -74,11 +79,14 @@ class Loader {
   static Result<std::unique_ptr<Loader>> make(std::vector<LoaderSource> sources,
                                               LoaderOptions options);
 
-  uint64_t epoch_length() const { return plan_->epoch_length(); }
-  uint64_t steps_in_epoch() const { return plan_->steps_in_epoch(); }
-  uint64_t steps_from(uint64_t g) const { return plan_->steps_from(g); }
+  // Of an epoch: all are alike, but for groups of samples that are made anew each time.
+  uint64_t epoch_length(uint64_t epoch) const { return plan_->epoch_length(epoch); }
+  uint64_t steps_in_epoch(uint64_t epoch) const { return plan_->steps_in_epoch(epoch); }
+  uint64_t steps_from(PlanPosition at) const { return plan_->steps_from(at.epoch, at.g); }
   uint64_t global_batch() const { return plan_options_.cut.batch; }
 
+  // An epoch that has no batch is refused.
+  Status check_epoch(uint64_t epoch) const;
   // Starts to deliver from (epoch, g).  `run_on`: prepares the next epoch while the end of
   // this one is consumed, up to (not including) epoch `until`.
   Status begin(PlanPosition from, bool run_on, uint64_t until);
@@ -126,7 +134,9 @@ class Loader {
   std::shared_ptr<LateWork> late_work_of(const std::string& output, const LoaderOptions& options);
   Status tell_where(const std::string& output, const LateWork& late, const FieldWork& made,
                     const LoaderOptions& options);
-  Status add_device_stage();
+  Status add_device_stage(const LoaderOptions& options);
+  Status add_mix(const LoaderOptions& options);
+  const DeferredSpec* left_of(size_t column) const;  // what is left to the device; null: nothing
   Status add_packing(const LoaderOptions& options);
   Status add_masks();
   void choose_engine_options(const LoaderOptions& options);
@@ -144,11 +154,13 @@ class Loader {
   EngineOptions engine_options_;
   std::vector<std::string> notes_;
   bool running_ = false;
-  PlanPosition begun_;                                // where the running feed began
-  PlanPosition ahead_;                                // where it stands, as delivered
-  uint64_t until_ = 0;                                // the epoch it ends before
-  std::shared_ptr<Gpu> gpu_;                          // null: batches stay on the CPU
-  unsigned samplings_ = 0;                            // that its engines decode
+  PlanPosition begun_;        // where the running feed began
+  PlanPosition ahead_;        // where it stands, as delivered
+  uint64_t until_ = 0;        // the epoch it ends before
+  std::shared_ptr<Gpu> gpu_;  // null: batches stay on the CPU
+  unsigned samplings_ = 0;    // that its engines decode
+  uint64_t device_budget_ = 0;
+  DevicePlan device_plan_;
   std::vector<std::shared_ptr<DecodeShare>> shares_;  // of the fields they decode
   std::unique_ptr<Engine> engine_;
 };

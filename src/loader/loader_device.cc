@@ -13,11 +13,15 @@
 namespace headrace {
 namespace {
 
-// Pictures that may wait for the chip before the CPU's threads decode some: two batches.
+uint64_t rank_batch(const LoaderOptions& options) {
+  return options.plan.cut.batch / options.plan.cut.world;
+}
+
+// Pictures that may wait for the chip before the CPU's threads decode some, until both were
+// measured: two batches.
 int64_t most_waiting(const LoaderOptions& options) {
   if (options.device->decode == DecodeOn::kGpu) return 0;
-  const StepCut& cut = options.plan.cut;
-  return std::max<int64_t>(64, static_cast<int64_t>(2 * cut.batch / cut.world));
+  return std::max<int64_t>(64, static_cast<int64_t>(2 * rank_batch(options)));
 }
 
 }  // namespace
@@ -45,7 +49,6 @@ Status Loader::open_device(const LoaderOptions& options) {
 std::shared_ptr<LateWork> Loader::late_work_of(const std::string& output,
                                                const LoaderOptions& options) {
   if (gpu_ == nullptr) return nullptr;
-  if (options.mix && options.mix->image == output) return nullptr;
   for (const LoaderSource& s : sources_) {
     const FieldRequest* request = request_of(s, output);
     if (request->what != "image" || request->then || request->otherwise || request->optional ||
@@ -75,20 +78,57 @@ Status Loader::tell_where(const std::string& output, const LateWork& late, const
   return {};
 }
 
-Status Loader::add_device_stage() {
-  if (gpu_ == nullptr) return {};
-  DeviceStageOptions options;
+const DeferredSpec* Loader::left_of(size_t column) const {
+  const Decoder* decoder = works_.front().decoders[column].get();
+  return gpu_ == nullptr || decoder == nullptr ? nullptr : decoder->deferred();
+}
+
+// Pictures that the device makes are mixed there too.
+Status Loader::add_mix(const LoaderOptions& options) {
+  if (!options.mix) return {};
+  MixOptions how = *options.mix;
+  std::vector<ColumnSpec> specs;
   for (size_t c = 0; c < columns_.size(); ++c) {
-    const Decoder* decoder = works_.front().decoders[c].get();
-    const DeferredSpec* left = decoder == nullptr ? nullptr : decoder->deferred();
-    options.columns.push_back(left == nullptr ? std::nullopt : std::optional(*left));
+    ColumnSpec& spec = specs.emplace_back(columns_[c].spec);
+    const DeferredSpec* left = left_of(c);
+    if (left == nullptr) continue;
+    spec.value = left->result;
+    spec.packing = Packing::kDense;
+    if (spec.name == how.image) how.pictures_later = true;
   }
-  options.columns.resize(columns_.size() + added_.size());
+  HEADRACE_ASSIGN(std::shared_ptr<const BatchStage> mix, make_mix(how, specs));
+  engine_options_.stages.push_back(std::move(mix));
+  return {};
+}
+
+Status Loader::add_device_stage(const LoaderOptions& options) {
+  if (gpu_ == nullptr) return {};
+  DeviceStageOptions made;
+  DeviceNeeds needs;
+  needs.batches = engine_options_.batches_ahead;
+  const uint64_t batch = rank_batch(options);
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    const ColumnSpec& spec = columns_[c].spec;
+    const DeferredSpec* left = left_of(c);
+    made.columns.push_back(left == nullptr ? std::nullopt : std::optional(*left));
+    const TensorSpec& value = left == nullptr ? spec.value : left->result;
+    if (left == nullptr && (spec.packing != Packing::kDense || spec.many)) continue;
+    needs.batch_bytes += value.bytes() * batch;
+    if (left != nullptr && left->has_pixels) needs.each_worker += spec.value.bytes() * batch;
+    if (options.mix && spec.name == options.mix->image) needs.each_worker += value.bytes() * batch;
+    needs.decodes = needs.decodes || (left != nullptr && !left->has_pixels);
+  }
+  made.columns.resize(columns_.size() + added_.size());
+  HEADRACE_ASSIGN(const uint64_t free, gpu_->free_bytes());
+  device_budget_ = options.device->memory_budget_bytes != 0 ? options.device->memory_budget_bytes
+                                                            : usual_device_budget(free);
+  HEADRACE_ASSIGN(device_plan_, plan_device_memory(device_budget_, needs));
+  made.workers = device_plan_.workers;
+  made.scratch_bytes = device_plan_.scratch_bytes;
   HEADRACE_ASSIGN(std::shared_ptr<const BatchStage> stage,
-                  make_device_stage(gpu_, std::move(options)));
+                  make_device_stage(gpu_, std::move(made)));
   engine_options_.stages.push_back(std::move(stage));
-  // One with the consumer, one on its way, one in the engines, one that is read.
-  engine_options_.batches_ahead = std::max<size_t>(engine_options_.batches_ahead, 5);
+  engine_options_.batches_ahead = device_plan_.batches_ahead;
   return {};
 }
 
@@ -100,6 +140,14 @@ std::optional<DeviceStats> Loader::device_stats() const {
     out.decoded_on_device += share->on_device();
     out.decoded_on_cpu += share->on_cpu();
   }
+  if (!shares_.empty()) {
+    const DecodeRates rates = shares_.front()->rates();
+    out.device_seconds = rates.device_seconds;
+    out.cpu_seconds = rates.cpu_seconds;
+  }
+  out.memory_budget = device_budget_;
+  out.memory_planned = device_plan_.bytes;
+  out.batches_ahead = device_plan_.batches_ahead;
   out.memory_used = gpu_->memory().used_bytes();
   out.memory_peak = gpu_->memory().most_used_bytes();
   return out;

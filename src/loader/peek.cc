@@ -7,6 +7,7 @@
 
 #include "base/npy.h"
 #include "codec/elements.h"
+#include "codec/json_array.h"
 #include "engine/gather.h"
 #include "engine/read_now.h"
 
@@ -17,7 +18,13 @@ constexpr uint64_t kMostSamples = 64;
 constexpr uint64_t kHeadBytes = 4096;  // more than NumPy writes before elements that are numbers
 constexpr uint64_t kMostHeader = 1 << 20;
 
+// A list of JSON is in `head` as a whole.
 Result<StoredArray> described(Bytes head, uint64_t total) {
+  if (begins_json_list(head)) {
+    HEADRACE_ASSIGN(JsonArray array, parse_json_array(head));
+    if (array.size() == 0) return corrupt("an empty list, which tells no type");
+    return StoredArray{true, array.is_real ? DType::kF64 : DType::kI64, std::move(array.shape)};
+  }
   HEADRACE_ASSIGN(NpyArray array, open_npy(head, total));
   return StoredArray{true, array.dtype, std::move(array.shape)};
 }
@@ -29,6 +36,10 @@ Result<StoredArray> from_extent(const Source& source, const Request& request) {
   Buffer head;
   HEADRACE_TRY(
       source.store().read_at(value.path, value.offset, std::min(value.length, kHeadBytes), head));
+  if (begins_json_list(head.bytes())) {
+    HEADRACE_TRY(source.store().read_at(value.path, value.offset, value.length, head));
+    return described(head.bytes(), value.length);
+  }
   HEADRACE_ASSIGN(const uint64_t wanted, npy_header_bytes(head.bytes()));
   if (wanted > head.size() && wanted <= kMostHeader)
     HEADRACE_TRY(
@@ -88,9 +99,21 @@ Result<StoredArray> first_npy(const Source& source, uint32_t field) {
   if (first.ok())
     return invalid(fmt::format("none of the first {} samples has a '{}': say dtype= and shape=",
                                std::min(source.size(), kMostSamples), name));
-  if (source.schema()[field].kind == Kind::kNpy) return first;
-  return first.with(fmt::format("'{}' is {}: say what it holds, dtype=\"f32\"", name,
-                                kind_name(source.schema()[field].kind)));
+  const Kind kind = source.schema()[field].kind;
+  if (kind == Kind::kNpy) return first;
+  if (kind == Kind::kJson)
+    return first.with(fmt::format(
+        "'{}' is JSON, and not a list of numbers in every sample; take it with hr.json(\"{}\")",
+        name, name));
+  if (kind == Kind::kText)
+    return first.with(fmt::format("'{}' is text; take it with hr.text(\"{}\")", name, name));
+  if (name == "pt" || name == "pth" || name.ends_with(".pt") || name.ends_with(".pth"))
+    return first.with(
+        fmt::format("'{}' is a file of torch.save; read it with hr.bytes(\"{}\").map(lambda b: "
+                    "torch.load(io.BytesIO(b)))",
+                    name, name));
+  return first.with(
+      fmt::format("'{}' is {}: say what it holds, dtype=\"f32\"", name, kind_name(kind)));
 }
 
 }  // namespace headrace

@@ -13,9 +13,14 @@ Status mark_samples(const std::vector<PlanSource>& sources, const PlanOptions& o
   HEADRACE_ASSIGN(const std::unique_ptr<Plan> plan, Plan::make(sources, options));
   std::vector<PlanSlot> slots;
   for (uint64_t epoch = 0; epoch < epochs; ++epoch)
-    for (uint64_t g = 0; plan->steps_from(g) > 0;) {
+    for (uint64_t g = 0; plan->steps_from(epoch, g) > 0;) {
       HEADRACE_ASSIGN(g, plan->step(epoch, g, slots));
-      for (const PlanSlot& slot : slots) wanted[slot.source][slot.sample] = true;
+      for (const PlanSlot& slot : slots) {
+        if (sources[slot.source].groups == nullptr)
+          wanted[slot.source][slot.sample] = true;
+        else
+          for (const uint32_t sample : plan->members(slot)) wanted[slot.source][sample] = true;
+      }
     }
   return {};
 }

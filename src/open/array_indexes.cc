@@ -173,19 +173,8 @@ Result<std::string> keep_array_index(const ArrayPlaces& places, Tree index,
     HEADRACE_TRY(write_file(join_path(to, kArrayIndexName), bytes));
     return std::string();
   }
-  const FileInfo shard = named(places);
-  const bool is_far = !scheme_of(shard.path).empty();
-  const Status beside = is_far ? unsupported("the data are not on this machine")
-                               : write_file(sidecar_path(shard), bytes);
-  if (beside.ok()) return std::string();
-  const Result<std::string> cache = cache_folder();
-  const Status cached =
-      cache.ok() ? write_file(cached_sidecar(cache.value(), shard), bytes) : cache.status();
-  if (!cached.ok())
-    return fmt::format("the index cannot be kept ({}; {}): it is built at every start",
-                       beside.text(), cached.text());
-  return fmt::format("the index cannot lie beside the data ({}): it is kept in {}", beside.text(),
-                     cache.value());
+  return keep_index(named(places),
+                    [&](const std::string& path) { return write_file(path, bytes); });
 }
 
 }  // namespace headrace

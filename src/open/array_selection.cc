@@ -16,8 +16,13 @@ namespace {
 constexpr double kNear = 1e-6;     // of the value: coordinates are often rounded to f32
 constexpr size_t kMostShown = 20;  // values in an error
 
-// All values of a coordinate, unpacked.
-Result<std::vector<double>> values_of(const FileArray& coordinate, const Store& store) {
+bool is_near(double known, double wanted) {
+  return std::abs(known - wanted) <= kNear * std::abs(wanted);
+}
+
+}  // namespace
+
+Result<std::vector<double>> coordinate_values(const FileArray& coordinate, const Store& store) {
   const Array& array = *coordinate.array;
   const ArrayPieces pieces(array, coordinate.files, store);
   std::vector<double> out(static_cast<size_t>(elements_in(array.shape)));
@@ -34,12 +39,6 @@ Result<std::vector<double>> values_of(const FileArray& coordinate, const Store& 
   return out;
 }
 
-bool is_near(double known, double wanted) {
-  return std::abs(known - wanted) <= kNear * std::abs(wanted);
-}
-
-}  // namespace
-
 Result<std::vector<int64_t>> find_indexes(const std::string& axis, int64_t extent,
                                           const FileArray* coordinate,
                                           const std::vector<double>& wanted, const Store& store) {
@@ -55,7 +54,7 @@ Result<std::vector<int64_t>> find_indexes(const std::string& axis, int64_t exten
     }
     return out;
   }
-  HEADRACE_ASSIGN(const std::vector<double> known, values_of(*coordinate, store));
+  HEADRACE_ASSIGN(const std::vector<double> known, coordinate_values(*coordinate, store));
   for (const double value : wanted) {
     const auto is_it = [value](double k) { return is_near(k, value); };
     const auto found = std::find_if(known.begin(), known.end(), is_it);

@@ -25,10 +25,6 @@ using Texts = std::vector<std::string>;
 constexpr size_t kMaxLookedAt =
     1000;  // paths that are looked at one by one: each may be a folder of shards
 
-bool has_wildcard(std::string_view text) {
-  return without_query(text).find_first_of("*?[") != std::string_view::npos;
-}
-
 // One level of a glob: what lies in `folder` and matches.
 Status match_entries(const Store& store, const std::string& folder, const std::string& pattern,
                      bool folders, Texts& out) {
@@ -235,12 +231,23 @@ Result<Texts> expand_all(const Store& store, const std::vector<Texts>& named, bo
 
 }  // namespace
 
+bool has_wildcard(std::string_view path) {
+  return without_query(path).find_first_of("*?[") != std::string_view::npos;
+}
+
 Result<std::vector<std::string>> expand_urls(const Store& store,
                                              const std::vector<std::string>& urls, bool sidecars) {
   if (urls.empty()) return invalid("no data set is named");
   std::vector<Texts> named;
   for (const std::string& url : urls) {
-    HEADRACE_ASSIGN(Texts paths, expand_braces(clean_path(url)));
+    std::string path = clean_path(url);
+    // A file or folder that is called so; of a server nobody asks for that.
+    if (path.find('{') != std::string::npos && store.cost(path).in_caller &&
+        store.stat(path).ok()) {
+      named.push_back({std::move(path)});
+      continue;
+    }
+    HEADRACE_ASSIGN(Texts paths, expand_braces(path));
     named.push_back(std::move(paths));
   }
   if (store.cost(urls.front()).in_caller) return expand_all(store, named, false, sidecars);

@@ -23,6 +23,8 @@ inline constexpr std::string_view kUnfinishedName = "headrace.unfinished";
 inline constexpr size_t kMaxShards = 10'000'000;
 
 Result<std::vector<std::string>> expand_braces(const std::string& pattern);
+// Whether it may name several paths, or one that has such a name.
+bool has_wildcard(std::string_view path);
 // Paths that match; sorted.  No match is kNotFound.
 Result<std::vector<std::string>> expand_glob(const Store& store, const std::string& pattern);
 // All of it, for every url in turn.  A plain path need not exist.  Of a server all that the opening

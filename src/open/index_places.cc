@@ -140,4 +140,19 @@ BuildLock::~BuildLock() {
   ::close(fd_);
 }
 
+std::string keep_index(const FileInfo& shard,
+                       const std::function<Status(const std::string& path)>& write) {
+  const bool is_far = !scheme_of(shard.path).empty();
+  const Status beside =
+      is_far ? unsupported("the data are not on this machine") : write(sidecar_path(shard));
+  if (beside.ok()) return {};
+  const Result<std::string> cache = cache_folder();
+  const Status cached = cache.ok() ? write(cached_sidecar(cache.value(), shard)) : cache.status();
+  if (!cached.ok())
+    return fmt::format("the index cannot be kept ({}; {}): it is built at every start",
+                       beside.text(), cached.text());
+  return fmt::format("the index cannot lie beside the data ({}): it is kept in {}", beside.text(),
+                     cache.value());
+}
+
 }  // namespace headrace

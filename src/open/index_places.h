@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,11 @@ void stamp_version(FileInfo& info);
 
 // The sidecar of `shard` in a cache folder: its name after a hash of its absolute path or URL.
 std::string cached_sidecar(const std::string& folder, const FileInfo& shard);
+
+// Has the index of `shard` written beside it or, where that cannot be, to the cache folder. Returns
+// what the user is told: "" where it lies beside the data.
+std::string keep_index(const FileInfo& shard,
+                       const std::function<Status(const std::string& path)>& write);
 
 // Held while indexes of `path` (a file or folder that is there) are built.  Another process
 // that asks waits, until the holder is done or gone, or `cancel` is set.  Locks the data

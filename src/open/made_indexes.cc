@@ -73,19 +73,8 @@ Result<PartPointer> find_made_part(const MadePlaces& places) {
 }
 
 std::string keep_made_part(const MadePlaces& places, const Part& part) {
-  const FileInfo shard = shard_of(places);
-  const bool is_far = !scheme_of(shard.path).empty();
-  const Status beside = is_far ? unsupported("the data are not on this machine")
-                               : write_sidecar(sidecar_path(shard), part);
-  if (beside.ok()) return {};
-  const Result<std::string> cache = cache_folder();
-  const Status cached =
-      cache.ok() ? write_sidecar(cached_sidecar(cache.value(), shard), part) : cache.status();
-  if (!cached.ok())
-    return fmt::format("the index cannot be kept ({}; {}): it is built at every start",
-                       beside.text(), cached.text());
-  return fmt::format("the index cannot lie beside the data ({}): it is kept in {}", beside.text(),
-                     cache.value());
+  return keep_index(shard_of(places),
+                    [&](const std::string& path) { return write_sidecar(path, part); });
 }
 
 }  // namespace headrace

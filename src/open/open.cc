@@ -13,6 +13,7 @@
 #include "format/packed_fields.h"
 #include "format/registry.h"
 #include "index/manifest.h"
+#include "index/names.h"
 #include "open/expand.h"
 #include "open/index_places.h"
 #include "open/shard_indexer.h"
@@ -33,6 +34,11 @@ std::string place_of(const FileInfo& shard, bool has_files, const OpenOptions& o
   return options.root.empty() ? parent_folder(shard.path) : clean_path(options.root);
 }
 
+bool may_share_units(const Format& format, const ManifestShard& shard) {
+  if (!format.opens_if_compressed) return format.decode_unit != nullptr;
+  return shard.block_bytes > shard.bytes;
+}
+
 // Of a shard that names files (a list, an index): is the first there?  Saying so now is better than
 // at the first batch.
 Status check_root(const Store& store, const Part& part, const FileInfo& list,
@@ -42,9 +48,16 @@ Status check_root(const Store& store, const Part& part, const FileInfo& list,
   HEADRACE_TRY(part.path(0, first));
   const std::string there = join_path(root, first);
   if (store.stat(there).ok()) return {};
-  const std::string hint = store.stat(first).ok()
-                               ? "it is there relative to the current folder: give that as root"
-                               : "say root=\"…\", the folder that its paths are relative to";
+  std::string hint = "say root=\"…\", the folder that its paths are relative to";
+  if (store.stat(first).ok())
+    hint = "it is there relative to the current folder: give that as root";
+  else if (first.find('\\') != std::string::npos)
+    hint = "its paths have backslashes: write them with '/'";
+  else if (split_stem(first).extension.empty())
+    hint = fmt::format(
+        "if these are names without extensions, join them to the files: hr.join(images=\"FOLDER\", "
+        "labels=hr.open(\"{}\", table=True), on={{\"labels\": \"COLUMN\"}})",
+        list.path);
   return not_found(fmt::format("the first file that it names, '{}', is not at {}; {}", first, there,
                                hint))
       .in_file(list.path);
@@ -114,15 +127,7 @@ Result<Opened> assemble(const std::vector<std::string>& urls, const std::vector<
       return s.in_file(shards[i].path);
     const ManifestShard row = describe_part(part, names[i]);
     const std::vector<uint32_t> blocks = block_samples(part);
-    HEADRACE_TRY(made.shards.add({.name = row.name,
-                                  .place = place,
-                                  .bytes = row.bytes,
-                                  .samples = row.samples,
-                                  .files = row.files,
-                                  .has_files = row.has_files,
-                                  .file_names = row.file_names,
-                                  .block_samples = blocks,
-                                  .block_bytes = row.block_bytes}));
+    HEADRACE_TRY(made.shards.add(table_row(row, place, blocks)));
     for (const std::string& notice : part.head().notices) {
       if (++noted <= kMaxNotices)
         opened.notices.push_back(shown_urls(fmt::format("{}: {}", shards[i].path, notice)));
@@ -255,12 +260,16 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
   const std::vector<std::string> names = relative_names(paths, has_files);
   const auto versions = versions_of(store, paths[0]);
   if (versions != nullptr) store = versions;
-  if (!has_files && paths.size() <= kMaxImplicitShards && !asked->cost(paths.front()).in_caller)
-    (void)asked->stat_all(paths);  // at once; it remembers
+  const std::string folder = parent_folder(split_part(*asked, paths[0]).path);
+  if (!has_files && paths.size() <= kMaxImplicitShards && !asked->cost(paths.front()).in_caller) {
+    std::vector<std::string> all = paths;
+    all.push_back(join_path(folder, kPackManifest));
+    (void)asked->stat_all(all);  // at once; it remembers
+  }
   const auto load = checked_loader(asked, versions, index, manifest,
                                    std::make_shared<const std::vector<std::string>>(paths));
   bool shared = false;
-  if (format->decode_unit != nullptr) {
+  if (may_share_units(*format, manifest.shards.front())) {
     HEADRACE_ASSIGN(const PartPointer first, load(0));
     shared = shares_units(*first);
   }
@@ -285,20 +294,12 @@ Result<Opened> open_by_manifest(const std::vector<std::string>& urls,
       HEADRACE_TRY(check_root(*store, *first, shard, place_of(shard, true, options)));
       opened.classes = first->head().classes;
     }
-    HEADRACE_TRY(made.shards.add({.name = row.name,
-                                  .place = place_of(shard, row.has_files, options),
-                                  .bytes = row.bytes,
-                                  .samples = row.samples,
-                                  .files = row.files,
-                                  .has_files = row.has_files,
-                                  .file_names = row.file_names,
-                                  .block_samples = blocks.first(row.blocks),
-                                  .block_bytes = row.block_bytes}));
+    const std::string shard_place = place_of(shard, row.has_files, options);
+    HEADRACE_TRY(made.shards.add(table_row(row, shard_place, blocks.first(row.blocks))));
     blocks = blocks.subspan(row.blocks);
   }
   if (made.shards.samples() == 0) return no_samples(urls, {});
-  made.described = described_by_pack(*asked, parent_folder(split_part(*asked, paths[0]).path),
-                                     opened.format, made.schema);
+  made.described = described_by_pack(*asked, folder, opened.format, made.schema);
   made.load = load;
   opened.source = std::make_shared<const IndexedSource>(std::move(made));
   return opened;

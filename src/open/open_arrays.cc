@@ -15,6 +15,7 @@
 #include "array/zarr_documents.h"
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "open/array_gaps.h"
 #include "open/array_indexes.h"
 #include "open/array_selection.h"
 #include "open/expand.h"
@@ -57,6 +58,7 @@ class ArrayOpener {
     d_.samples.end = total - reach_ + 1;
     d_.samples.stride = options_.stride;
     d_.samples.tiled = options_.tiled;
+    if (reach_ > 1 && !options_.gaps) HEADRACE_TRY(leave_out_gaps(total));
     OpenedArrays out{.format = format_, .notices = notices_};
     HEADRACE_ASSIGN(out.source, make_array_source(std::move(d_), store_));
     return out;
@@ -322,6 +324,60 @@ class ArrayOpener {
     }
     if (!out) return invalid(fmt::format("no variable has the axis '{}'", along_));
     return *out;
+  }
+
+  // The coordinate of the axis, of each file; none where not all have one.
+  std::vector<const FileArray*> coordinates() const {
+    std::vector<const FileArray*> out;
+    for (const Arrays& arrays : files_)
+      for (const FileArray& a : arrays)
+        if (a.name() == along_ && a.why.empty() && a.kind == Kind::kArray && a.values.is_null() &&
+            a.dims == std::vector<std::string>{along_})
+          out.push_back(&a);
+    if (out.size() != files_.size()) out.clear();
+    return out;
+  }
+
+  // Samples that would go over a gap of the coordinate.
+  Status leave_out_gaps(int64_t total) {
+    const std::vector<const FileArray*> found = coordinates();
+    if (found.empty()) return {};
+    const std::string units = text_of(*found[0], "units");
+    // Levels and the like, which have units, have steps of their own.
+    if (!units.empty() && units.find(" since ") == std::string::npos) return {};
+    std::vector<double> values;
+    for (size_t f = 0; f < found.size(); ++f) {
+      if (text_of(*found[f], "units") != units ||
+          text_of(*found[f], "calendar") != text_of(*found[0], "calendar"))
+        return unsupported(fmt::format(
+            "'{}' counts otherwise in {} ('{}') than in {} ('{}'), so gaps between "
+            "them are not seen: headrace in Python sees them, and gaps = true takes "
+            "all windows",
+            along_, places_.paths[f], text_of(*found[f], "units"), places_.paths[0], units));
+      HEADRACE_ASSIGN(const std::vector<double> some, coordinate_values(*found[f], *store_));
+      values.insert(values.end(), some.begin(), some.end());
+    }
+    if (values.size() != static_cast<size_t>(total)) return {};
+    const std::vector<bool> gaps = find_gaps(values);
+    const auto first = std::find(gaps.begin(), gaps.end(), true);
+    if (first == gaps.end()) return {};
+    d_.samples.starts = starts_between(gaps, reach_, options_.stride);
+    if (d_.samples.starts.empty())
+      return invalid(fmt::format(
+          "no {} steps of '{}' follow each other without a gap; take a shorter window, or gaps",
+          reach_, along_));
+    const int64_t all = (total - reach_) / options_.stride + 1;
+    notices_.push_back(fmt::format(
+        "{}: '{}' has {} gaps, the first behind {}; {} windows that would go over one are left out "
+        "(gaps = true takes them)",
+        places_.paths[0], along_, std::count(gaps.begin(), gaps.end(), true),
+        values[static_cast<size_t>(first - gaps.begin())],
+        all - static_cast<int64_t>(d_.samples.starts.size())));
+    return {};
+  }
+
+  static std::string text_of(const FileArray& array, const std::string& attribute) {
+    return array.attributes.text_of(attribute);
   }
 
   const OpenArrayOptions& options_;

@@ -34,6 +34,7 @@ struct OpenArrayOptions {
   std::string along = {};  // the axis that samples run along; "": the first of the first variable
   int64_t stride = 1;
   bool tiled = false;  // patches stand side by side, each a sample
+  bool gaps = false;   // samples may go over gaps of the axis's coordinate
 };
 
 struct OpenedArrays {
@@ -45,7 +46,8 @@ struct OpenedArrays {
 // By the names alone.
 bool are_array_files(const std::vector<std::string>& urls);
 
-// Files follow each other along the axis; they must have the same units.
+// Files follow each other along the axis; they must have the same units.  Samples of several steps
+// that would go over a gap are left out, and a notice says how many.
 Result<OpenedArrays> open_array_files(const std::vector<std::string>& urls,
                                       const OpenArrayOptions& options);
 

@@ -113,6 +113,53 @@ TEST(OpenArraysTest, values_of_a_coordinate_are_selected) {
   says({{"time", {0}}}, "samples run along 'time'");
 }
 
+TEST(OpenArraysTest, windows_that_would_go_over_a_gap_are_left_out) {
+  const TestFolder f;
+  const auto put = [&f](const std::string& store, const std::vector<float>& values,
+                        const std::string& units) {
+    f.put(store + "/.zgroup", R"({"zarr_format": 2})");
+    for (const std::string name : {"x", "time"}) {
+      f.put(store + "/" + name + "/.zarray",
+            R"({"shape": [)" + std::to_string(values.size()) + R"(], "chunks": [)" +
+                std::to_string(values.size()) +
+                R"(], "dtype": "<f4", "fill_value": null, "order": "C", "filters": null,
+                   "compressor": null, "zarr_format": 2})");
+      f.put(store + "/" + name + "/.zattrs",
+            R"({"_ARRAY_DIMENSIONS": ["time"])" +
+                (name == "time" && !units.empty() ? R"(, "units": ")" + units + "\"}" : "}"));
+      f.put(store + "/" + name + "/0", as_text(std::as_bytes(std::span(values))));
+    }
+  };
+  const auto opened = [&f](const std::vector<std::string>& stores, bool gaps = false,
+                           int64_t steps = 2) {
+    std::vector<std::string> urls;
+    for (const std::string& store : stores) urls.push_back(f / store);
+    return open_array_files(urls, {.windows = {{.name = "x", .steps = steps}}, .gaps = gaps});
+  };
+  const std::string hours = "hours since 2000-01-01";
+  put("a.zarr", {0, 1, 2, 10, 11, 12}, hours);
+  const OpenedArrays some = opened({"a.zarr"}).value();
+  ASSERT_EQ(some.source->size(), 4u);
+  EXPECT_EQ(read_field(*some.source, 1), (std::vector<float>{1, 2}));
+  EXPECT_EQ(read_field(*some.source, 2), (std::vector<float>{10, 11}));
+  ASSERT_EQ(some.notices.size(), 1u);
+  EXPECT_NE(some.notices[0].find("1 gaps, the first behind 2; 1 windows"), std::string::npos)
+      << some.notices[0];
+  EXPECT_EQ(opened({"a.zarr"}, true).value().source->size(), 5u);
+  EXPECT_NE(opened({"a.zarr"}, false, 4).status().text().find("without a gap"), std::string::npos);
+  // Between files, too; months are none, nor are levels.
+  put("b.zarr", {13, 14, 20, 21}, hours);
+  EXPECT_EQ(opened({"a.zarr", "b.zarr"}).value().source->size(), 7u);
+  put("months.zarr", {0, 31, 59, 90, 120}, "days since 2001-01-01");
+  EXPECT_EQ(opened({"months.zarr"}).value().source->size(), 4u);
+  put("levels.zarr", {1000, 850, 500, 100}, "hPa");
+  EXPECT_EQ(opened({"levels.zarr"}).value().source->size(), 3u);
+  put("c.zarr", {0, 1}, "days since 2000-01-02");
+  EXPECT_NE(opened({"a.zarr", "c.zarr"}).status().text().find("counts otherwise"),
+            std::string::npos);
+  EXPECT_EQ(opened({"a.zarr", "c.zarr"}, true).value().source->size(), 7u);
+}
+
 TEST(OpenArraysTest, what_does_not_fit_is_said) {
   const TestFolder f;
   f.put("a.npy", npy_of(3, 2));

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/hash.h"
+#include "base/lfs_pointer.h"
 #include "base/machine.h"
 #include "base/parallel.h"
 #include "index/sidecar.h"
@@ -166,6 +167,7 @@ Result<PartPointer> ShardIndexer::make(const FileInfo& shard, size_t together) c
     if (shard.bytes > 0)
       HEADRACE_TRY(
           store_->read_at(shard.path, 0, std::min<uint64_t>(kSniffBytes, shard.bytes), head));
+    if (is_lfs_pointer(head.bytes())) return corrupt(kLfsPointer).in_file(shard.path);
     Result<const Format*> guess = guess_format(head.bytes(), shard.path);
     format = guess.ok() ? guess.value() : format_that_claims(*store_, shard.path);
     if (format == nullptr) return guess.status();

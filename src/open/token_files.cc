@@ -17,7 +17,9 @@ namespace {
 constexpr uint64_t kHeaderBytes = 1024;  // of llm.c: 256 numbers of 4 bytes
 constexpr int32_t kMagicU16 = 20240520;  // GPT-2's vocabulary
 constexpr int32_t kMagicU32 = 20240801;  // Llama 3's
-constexpr uint64_t kNpyHead = 4096;      // of a header; one axis takes 128 bytes
+constexpr int32_t kVersionU16 = 1;       // as llm.c's dev/data writes them
+constexpr int32_t kVersionU32 = 7;
+constexpr uint64_t kNpyHead = 4096;  // of a header; one axis takes 128 bytes
 
 // A file of tokens, and the type that it says it has.
 struct Described {
@@ -32,9 +34,12 @@ bool is_whole(DType dtype) {
 Status describe_llmc(Bytes head, const FileInfo& info, Described& out) {
   const auto version = load_le<int32_t>(head.subspan(4));
   const auto tokens = load_le<int32_t>(head.subspan(8));
-  if (version != 1)
-    return unsupported(fmt::format("an llm.c token file of version {}; 1 is known", version)).at(4);
   out.dtype = load_le<int32_t>(head) == kMagicU16 ? DType::kU16 : DType::kU32;
+  const int32_t known = *out.dtype == DType::kU16 ? kVersionU16 : kVersionU32;
+  if (version != known)
+    return unsupported(
+               fmt::format("an llm.c token file of version {}; {} is known", version, known))
+        .at(4);
   const uint64_t wanted =
       kHeaderBytes + uint64_t{static_cast<uint32_t>(tokens)} * size_of(*out.dtype);
   if (tokens < 0 || wanted != info.bytes)

@@ -30,9 +30,14 @@ std::string fingerprint_of(const std::vector<PlanSource>& sources) {
   return hasher.finish().hex();
 }
 
-uint32_t plan_version_of(const std::vector<PlanSource>& sources) {
+// Groups are made anew of one source that is shuffled: a mixture counts its sources' epochs by
+// their length, so that it must not change.
+uint32_t plan_version_of(const std::vector<PlanSource>& sources, OrderMode mode) {
+  if (sources.size() == 1 && sources[0].groups && mode != OrderMode::kNone &&
+      sources[0].groups->grouping().rule().anew)
+    return kRegroupedPlanVersion;
   for (const PlanSource& s : sources)
-    if (s.weights != nullptr || s.is_grouped) return kWeightedPlanVersion;
+    if (s.weights != nullptr || s.groups != nullptr) return kWeightedPlanVersion;
   return kPlanVersion;
 }
 
@@ -65,7 +70,6 @@ Result<PlanState> initial_state(const std::vector<PlanSource>& sources,
   HEADRACE_TRY(validate(options.cut));
   if (options.reassign_every < 1) return invalid("reassign_every must be at least 1 epoch");
   PlanState state{.fingerprint = fingerprint_of(sources), .seed = options.seed};
-  state.plan_version = plan_version_of(sources);
   state.reassign_every = options.reassign_every;
   std::vector<SourceSize> sizes;
   sizes.reserve(sources.size());
@@ -77,6 +81,7 @@ Result<PlanState> initial_state(const std::vector<PlanSource>& sources,
     state.lanes = shape.lanes;
     state.pools.push_back(shape.pool);
   }
+  state.plan_version = plan_version_of(sources, state.mode);
   HEADRACE_TRY(set_mixture(sources, options, state));
   return state;
 }

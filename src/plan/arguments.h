@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "plan/block_tree.h"
+#include "plan/epoch_groups.h"
 #include "plan/sample_weights.h"
 #include "plan/shape.h"
 #include "plan/state.h"
@@ -27,7 +28,8 @@ struct PlanSource {
   bool shared = false;  // see SourceSize
   // Of samples that come in proportion to weights; then the tree is of draws.  Null: each once.
   std::shared_ptr<const SampleWeights> weights = nullptr;
-  bool is_grouped = false;  // the tree is of groups of samples (sample_groups.h)
+  // Of samples that are delivered together; then the tree is of groups, as they lie.  Null: alone.
+  std::shared_ptr<EpochGroups> groups = nullptr;
 };
 
 struct PlanOptions {

@@ -169,7 +169,7 @@ void check_blend(Rng& rng, const Blend& blend) {
     const auto plan = make_plan(blend, cut, state ? &*state : nullptr);
     for (uint64_t k = rng.below(6); k > 0; --k) {
       at = plan->this_or_next_epoch(at);
-      if (plan->steps_from(at.g) == 0) break;  // an epoch shorter than the batch, dropped
+      if (plan->steps_from(at.epoch, at.g) == 0) break;  // an epoch shorter than the batch, dropped
       check_step(*plan, cut, at, blend.epoch_draws, expected);
       if (::testing::Test::HasFailure()) return;
       at.g += std::min(cut.batch, blend.epoch_draws - at.g);

@@ -48,13 +48,20 @@ Result<std::unique_ptr<Plan>> Plan::make(std::vector<PlanSource> sources,
 Result<std::unique_ptr<Plan>> Plan::resume(std::vector<PlanSource> sources,
                                            const PlanOptions& options, const PlanState& state) {
   HEADRACE_ASSIGN(const PlanState asked, initial_state(sources, options));
-  HEADRACE_TRY(check(state, asked));
+  PlanState here = asked;
+  // Groups can be made either way.
+  const bool can_regroup = sources.size() == 1 && sources[0].groups != nullptr;
+  if (can_regroup && state.plan_version >= kWeightedPlanVersion)
+    here.plan_version = state.plan_version;
+  HEADRACE_TRY(check(state, here));
   HEADRACE_ASSIGN(std::unique_ptr<Plan> plan, from(std::move(sources), options.cut, state));
-  if (state.g > plan->length_) {
+  // The start of an epoch is in all of them: none need be grouped to know it.
+  const uint64_t length = state.g == 0 ? 1 : plan->epoch_length(state.epoch);
+  if (state.g > length) {
     return invalid(
-        fmt::format("the state is damaged: position {} of an epoch of {}", state.g, plan->length_));
+        fmt::format("the state is damaged: position {} of an epoch of {}", state.g, length));
   }
-  if (state.g < plan->length_) HEADRACE_TRY(plan->check_position(state.epoch, state.g));
+  if (state.g < length) HEADRACE_TRY(plan->check_position(state.epoch, state.g));
   plan->differences_ = headrace::differences(state, asked);
   return plan;
 }
@@ -81,8 +88,25 @@ Status Plan::check_position(uint64_t epoch, uint64_t g) const {
                   epoch, g, mixture_->first_draw()));
 }
 
+uint64_t Plan::epoch_length(uint64_t epoch) const {
+  return is_regrouped() ? groups_of(0, epoch).tree->samples() : length_;
+}
+
 PlanPosition Plan::this_or_next_epoch(PlanPosition at) const {
-  return steps_from(at.g) > 0 ? at : PlanPosition{at.epoch + 1, 0};
+  if (is_regrouped() && at.g == 0) return at;
+  return steps_from(at.epoch, at.g) > 0 ? at : PlanPosition{at.epoch + 1, 0};
+}
+
+OrderName Plan::name_of(uint32_t source, uint64_t epoch) const {
+  return {.seed = identity_.seed,
+          .source = sources_.size() > 1 ? std::string_view(sources_[source].name) : "",
+          .epoch = epoch,
+          .reassign_every = identity_.reassign_every};
+}
+
+EpochGroups::Made Plan::groups_of(uint32_t source, uint64_t epoch) const {
+  EpochGroups& groups = *sources_[source].groups;
+  return is_regrouped() ? groups.of(name_of(source, epoch), identity_.mode) : groups.as_they_lie();
 }
 
 Plan::Epoch& Plan::epoch_of(uint32_t source, uint64_t epoch) {
@@ -93,14 +117,13 @@ Plan::Epoch& Plan::epoch_of(uint32_t source, uint64_t epoch) {
   if (found == kept.end()) {
     if (kept.size() == kKeptEpochs) kept.pop_back();
     for (const Epoch& past : kept) past.order->forget_nodes();
-    const OrderName name{
-        .seed = identity_.seed,
-        .source = sources_.size() > 1 ? std::string_view(sources_[source].name) : "",
-        .epoch = epoch,
-        .reassign_every = identity_.reassign_every};
+    const OrderName name = name_of(source, epoch);
     const OrderShape shape{identity_.mode, identity_.lanes, identity_.pools[source]};
     const SampleWeights* const weights = sources_[source].weights.get();
-    kept.push_back({epoch, std::make_unique<Order>(*sources_[source].tree, name, shape),
+    EpochGroups::Made groups;
+    if (sources_[source].groups != nullptr) groups = groups_of(source, epoch);
+    const BlockTree& tree = groups.tree ? *groups.tree : *sources_[source].tree;
+    kept.push_back({epoch, std::move(groups), std::make_unique<Order>(tree, name, shape),
                     weights == nullptr ? 0 : weights->start(name.seed, name.source, epoch)});
     found = kept.end() - 1;
   }
@@ -117,6 +140,10 @@ void Plan::set_sample(const Epoch& epoch, uint64_t place, PlanSlot& slot) const 
   const SampleWeights::Draw draw = weights->at(epoch.start, place);
   slot.sample = draw.sample;
   slot.repeat = draw.repeat;
+}
+
+std::span<const uint32_t> Plan::members(const PlanSlot& slot) {
+  return epoch_of(slot.source, slot.epoch).groups.groups->members(slot.sample);
 }
 
 EpochPlace Plan::draw_at(Mixture& mixture, uint64_t draw) const {
@@ -155,15 +182,16 @@ void Plan::place(uint64_t epoch, uint64_t g, uint64_t n, const StepPart& part) {
   ranges_.assign(1, {.epoch = epoch, .begin = g, .end = g + n});
   walk_.take(ranges_, identity_.lanes, part.first, part.last, places_);
   for (uint64_t i = part.pad_first; i < part.pad_last; ++i)
-    places_.push_back({0, epoch, i % length_});
+    places_.push_back({0, epoch, i % epoch_length(epoch)});
 }
 
 Result<uint64_t> Plan::step(uint64_t epoch, uint64_t g, std::vector<PlanSlot>& out) {
-  if (steps_from(g) == 0) {
-    return invalid(fmt::format("epoch {} has no step at position {} of {}", epoch, g, length_));
+  const uint64_t length = epoch_length(epoch);
+  if (headrace::steps_from(g, length, cut_) == 0) {
+    return invalid(fmt::format("epoch {} has no step at position {} of {}", epoch, g, length));
   }
   HEADRACE_TRY(check_position(epoch, g));
-  const uint64_t n = std::min(cut_.batch, length_ - g);
+  const uint64_t n = std::min(cut_.batch, length - g);
   const StepPart part = part_of(n, cut_);
   place(epoch, g, n, part);
   out.clear();

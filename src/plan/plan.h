@@ -5,7 +5,7 @@
 // rewind.  The loader asks for steps ahead of time and keeps (epoch, g) itself.
 //
 //   HEADRACE_ASSIGN(auto plan, Plan::make(sources, {.seed = 42, .cut = {.batch = 256}}));
-//   while (plan->steps_from(g) > 0) {
+//   while (plan->steps_from(epoch, g) > 0) {
 //     HEADRACE_ASSIGN(g, plan->step(epoch, g, slots));
 //   }
 #pragma once
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,15 +54,22 @@ class Plan {
   static Result<std::unique_ptr<Plan>> resume(std::vector<PlanSource> sources,
                                               const PlanOptions& options, const PlanState& state);
 
-  uint64_t epoch_length() const { return length_; }  // positions: samples, or draws of a mixture
-  uint64_t steps_in_epoch() const { return steps_from(0); }
-  uint64_t steps_from(uint64_t g) const { return headrace::steps_from(g, length_, cut_); }
+  // Positions: samples, groups of them, or draws of a mixture.  Of groups that are made anew each
+  // epoch has its own number, and asking for it makes them; all else has one for all epochs.
+  uint64_t epoch_length(uint64_t epoch = 0) const;
+  bool is_regrouped() const { return identity_.plan_version == kRegroupedPlanVersion; }
+  uint64_t steps_in_epoch(uint64_t epoch = 0) const { return steps_from(epoch, 0); }
+  uint64_t steps_from(uint64_t epoch, uint64_t g) const {
+    return headrace::steps_from(g, epoch_length(epoch), cut_);
+  }
   // (epoch, g), or the start of the next epoch when this one has no further step.
   PlanPosition this_or_next_epoch(PlanPosition at) const;
 
   // This rank's slots of the step at (epoch, g), in order; returns the g after it.
-  // steps_from(g) must not be 0.
+  // steps_from(epoch, g) must not be 0.
   Result<uint64_t> step(uint64_t epoch, uint64_t g, std::vector<PlanSlot>& out);
+  // The samples of a slot that is a group.
+  std::span<const uint32_t> members(const PlanSlot& slot);
   // What stands in for a bad sample: the attempt-th next of its pool, attempt from 1
   // on, in the same slot; nothing when the pool is exhausted.
   std::optional<PlanSlot> substitute(const PlanSlot& bad, uint64_t attempt);
@@ -73,12 +81,14 @@ class Plan {
   PlanState state(PlanPosition at) const;
   Hash128 plan_id() const { return headrace::plan_id(state({})); }
   const std::vector<std::string>& differences() const { return differences_; }
+  uint64_t global_batch() const { return cut_.batch; }
   const std::vector<PlanSource>& sources() const { return sources_; }
   size_t cache_bytes() const;
 
  private:
   struct Epoch {
     uint64_t number;
+    EpochGroups::Made groups;  // empty: samples are delivered alone
     std::unique_ptr<Order> order;
     uint64_t start = 0;  // of its weights
   };
@@ -88,6 +98,8 @@ class Plan {
 
   Status check_weights(const std::vector<uint64_t>& weights) const;
   Status check_position(uint64_t epoch, uint64_t g) const;
+  OrderName name_of(uint32_t source, uint64_t epoch) const;
+  EpochGroups::Made groups_of(uint32_t source, uint64_t epoch) const;
   Epoch& epoch_of(uint32_t source, uint64_t epoch);
   // The sample that a place of the order is: itself, or one that weights draw.
   void set_sample(const Epoch& epoch, uint64_t place, PlanSlot& slot) const;

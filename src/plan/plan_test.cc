@@ -30,7 +30,7 @@ TEST(PlanTest, AnEpochTakesEverySampleOnceOverAllRanks) {
                  .cut = {.batch = 64, .rank = rank, .world = 4, .tail = Tail::kKeep}});
     ASSERT_EQ(plan->steps_in_epoch(), 16u);
     std::vector<PlanSlot> slots;
-    for (uint64_t g = 0; plan->steps_from(g) > 0;) {
+    for (uint64_t g = 0; plan->steps_from(0, g) > 0;) {
       g = plan->step(0, g, slots).value();
       for (const PlanSlot& s : slots) EXPECT_TRUE(seen.insert(s.sample).second);
     }
@@ -49,7 +49,7 @@ TEST(PlanTest, ARestShorterThanTheBatchIsNoStepUnderDrop) {
   const auto plan = plan_of({.cut = {.batch = 8}});
   const PlanState state = plan->state({0, 992});
   const auto wide = Plan::resume({make_source(sizes())}, {.cut = {.batch = 64}}, state).value();
-  EXPECT_EQ(wide->steps_from(992), 0u);
+  EXPECT_EQ(wide->steps_from(0, 992), 0u);
   std::vector<PlanSlot> slots;
   EXPECT_EQ(wide->step(0, 992, slots).status().message(),
             "epoch 0 has no step at position 992 of 1000");

@@ -26,20 +26,20 @@ Status check(std::span<const uint32_t> lengths, uint64_t most, uint64_t window,
   return {};
 }
 
-// The samples of a window, longest (or shortest) first; of one length, as they come.
+// Puts the samples of a window in order of their lengths; those of one length stay as they come.
 void sort_by_length(std::span<const uint32_t> lengths, bool longest_first,
                     std::vector<uint32_t>& samples) {
-  std::sort(samples.begin(), samples.end(), [&](uint32_t a, uint32_t b) {
-    if (lengths[a] == lengths[b]) return a < b;
-    return (lengths[a] > lengths[b]) == longest_first;
-  });
-}
-
-std::vector<uint32_t> of_window(std::span<const uint32_t> lengths, size_t begin, size_t end) {
-  std::vector<uint32_t> out;
-  for (size_t i = begin; i < end; ++i)
-    if (lengths[i] > 0) out.push_back(static_cast<uint32_t>(i));
-  return out;
+  std::vector<std::pair<uint32_t, uint32_t>> keyed;  // (length, place)
+  keyed.reserve(samples.size());
+  for (const uint32_t sample : samples) {
+    const uint32_t length = lengths[sample];
+    keyed.emplace_back(longest_first ? ~length : length, static_cast<uint32_t>(keyed.size()));
+  }
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<uint32_t> sorted;
+  sorted.reserve(samples.size());
+  for (const auto& [length, place] : keyed) sorted.push_back(samples[place]);
+  samples.swap(sorted);
 }
 
 using Bins = std::vector<std::vector<uint32_t>>;
@@ -90,10 +90,16 @@ Bins within_budget(std::span<const uint32_t> lengths, std::vector<uint32_t> samp
   return bins;
 }
 
-Hasher hash_of(std::span<const uint32_t> lengths, uint64_t window) {
+Hash128 hash_of(std::span<const uint32_t> lengths, const GroupRule& rule) {
   Hasher out;
-  out.add("sample groups").add(window).add(std::as_bytes(lengths));
-  return out;
+  out.add("sample groups").add(rule.window).add(std::as_bytes(lengths));
+  if (rule.capacity > 0) return out.add("packed").add(rule.capacity).finish();
+  return out.add("cut")
+      .add(rule.budget.most)
+      .add(static_cast<uint64_t>(rule.budget.cost))
+      .add(static_cast<uint64_t>(rule.budget.by_length))
+      .add(rule.budget.most_samples)
+      .finish();
 }
 
 }  // namespace
@@ -103,44 +109,44 @@ void SampleGroups::add(std::span<const uint32_t> members) {
   first_.push_back(members_.size());
 }
 
-Result<std::shared_ptr<const SampleGroups>> SampleGroups::pack(std::span<const uint32_t> lengths,
-                                                               uint64_t capacity, uint64_t window) {
-  HEADRACE_TRY(check(lengths, capacity, window, "give truncate=\"right\", or a longer seq_len"));
-  std::shared_ptr<SampleGroups> out(new SampleGroups);
-  out->samples_ = lengths.size();
-  for (size_t begin = 0; begin < lengths.size(); begin += window) {
-    const size_t end = std::min<size_t>(lengths.size(), begin + window);
-    const Bins bins = best_fit(lengths, of_window(lengths, begin, end), capacity);
-    for (const auto& bin : bins) out->add(bin);
-    out->blocks_.push_back(static_cast<uint32_t>(bins.size()));
-  }
-  for (const uint32_t length : lengths) out->tokens_ += length;
-  out->fingerprint_ = hash_of(lengths, window).add("packed").add(capacity).finish();
-  return std::shared_ptr<const SampleGroups>(std::move(out));
+Result<std::shared_ptr<const Grouping>> Grouping::make(std::vector<uint32_t> lengths,
+                                                       const GroupRule& rule) {
+  const bool is_packed = rule.capacity > 0;
+  HEADRACE_TRY(check(
+      lengths, is_packed ? rule.capacity : rule.budget.most, rule.window,
+      is_packed ? "give truncate=\"right\", or a longer seq_len"
+                : "give a larger max_tokens, or a field that is cut to a length, .truncate(n)"));
+  std::shared_ptr<Grouping> out(new Grouping);
+  out->lengths_ = std::move(lengths);
+  out->rule_ = rule;
+  for (const uint32_t length : out->lengths_) out->tokens_ += length;
+  out->as_they_lie_ = out->in_order(
+      [](uint64_t begin, uint64_t count, std::vector<uint32_t>& samples) {
+        for (uint64_t i = begin; i < begin + count; ++i)
+          samples.push_back(static_cast<uint32_t>(i));
+      },
+      rule.window);
+  out->fingerprint_ = hash_of(out->lengths_, rule);
+  return std::shared_ptr<const Grouping>(std::move(out));
 }
 
-Result<std::shared_ptr<const SampleGroups>> SampleGroups::cut(std::span<const uint32_t> lengths,
-                                                              const BatchBudget& budget,
-                                                              uint64_t window) {
-  HEADRACE_TRY(check(lengths, budget.most, window,
-                     "give a larger max_tokens, or a field that is cut to a length, .truncate(n)"));
-  std::shared_ptr<SampleGroups> out(new SampleGroups);
-  out->samples_ = lengths.size();
-  for (size_t begin = 0; begin < lengths.size(); begin += window) {
-    const size_t end = std::min<size_t>(lengths.size(), begin + window);
-    const Bins bins = within_budget(lengths, of_window(lengths, begin, end), budget);
+std::shared_ptr<const SampleGroups> Grouping::in_order(const SampleRun& order,
+                                                       uint64_t first) const {
+  auto out = std::make_shared<SampleGroups>();
+  out->members_.reserve(lengths_.size());
+  std::vector<uint32_t> samples;
+  for (uint64_t begin = 0, count = first; begin < lengths_.size();
+       begin += count, count = rule_.window) {
+    count = std::min<uint64_t>(count, lengths_.size() - begin);
+    samples.clear();
+    order(begin, count, samples);
+    std::erase_if(samples, [this](uint32_t sample) { return lengths_[sample] == 0; });
+    const Bins bins = rule_.capacity > 0 ? best_fit(lengths_, samples, rule_.capacity)
+                                         : within_budget(lengths_, samples, rule_.budget);
     for (const auto& bin : bins) out->add(bin);
     out->blocks_.push_back(static_cast<uint32_t>(bins.size()));
   }
-  for (const uint32_t length : lengths) out->tokens_ += length;
-  out->fingerprint_ = hash_of(lengths, window)
-                          .add("cut")
-                          .add(budget.most)
-                          .add(static_cast<uint64_t>(budget.cost))
-                          .add(static_cast<uint64_t>(budget.by_length))
-                          .add(budget.most_samples)
-                          .finish();
-  return std::shared_ptr<const SampleGroups>(std::move(out));
+  return out;
 }
 
 }  // namespace headrace

@@ -98,7 +98,7 @@ class WeightedPlan : public ::testing::Test {
                            .cut = {.batch = 12, .rank = rank, .world = world, .tail = Tail::kKeep}})
               .value();
       std::vector<PlanSlot> slots;
-      for (uint64_t g = 0; plan->steps_from(g) > 0;) {
+      for (uint64_t g = 0; plan->steps_from(number, g) > 0;) {
         g = plan->step(number, g, slots).value();
         for (const PlanSlot& slot : slots) out.emplace_back(slot.sample, slot.repeat);
       }

@@ -83,9 +83,9 @@ PlanState check_steps(const Journey& run, const StepCut& cut, uint64_t limit) {
   auto ranks = run.ranks(cut);
   uint64_t g = run.state().g;
   const uint64_t rest = run.length() - g;
-  const uint64_t steps = ranks[0]->steps_from(g);
+  const uint64_t steps = ranks[0]->steps_from(run.state().epoch, g);
   EXPECT_EQ(steps, cut.tail == Tail::kDrop ? rest / cut.batch : (rest + cut.batch - 1) / cut.batch);
-  for (const auto& plan : ranks) EXPECT_EQ(plan->steps_from(g), steps);
+  for (const auto& plan : ranks) EXPECT_EQ(plan->steps_from(run.state().epoch, g), steps);
   uint64_t taken = 0;
   for (; taken < std::min(steps, limit); ++taken) g = check_step(run, ranks, cut, g);
   if (taken == steps) {

@@ -72,9 +72,9 @@ void add(Hasher& hasher, std::span<const uint64_t> values) {
 }  // namespace
 
 Status check(const PlanState& loaded, const PlanState& here) {
-  if (loaded.plan_version != kPlanVersion && loaded.plan_version != kWeightedPlanVersion) {
-    return unsupported(fmt::format("the state is of plan version {}; this build knows {} and {}",
-                                   loaded.plan_version, kPlanVersion, kWeightedPlanVersion));
+  if (loaded.plan_version < kPlanVersion || loaded.plan_version > kRegroupedPlanVersion) {
+    return unsupported(fmt::format("the state is of plan version {}; this build knows {} to {}",
+                                   loaded.plan_version, kPlanVersion, kRegroupedPlanVersion));
   }
   if (loaded.fingerprint != here.fingerprint) {
     return invalid(fmt::format(
@@ -104,6 +104,8 @@ std::vector<std::string> differences(const PlanState& loaded, const PlanState& a
   compare("the number of lanes (window)", loaded.lanes, asked.lanes);
   compare("the pool size", fmt::format("{}", fmt::join(loaded.pools, ", ")),
           fmt::format("{}", fmt::join(asked.pools, ", ")));
+  const auto is_anew = [](const PlanState& s) { return s.plan_version == kRegroupedPlanVersion; };
+  compare("that samples are grouped anew each epoch", is_anew(loaded), is_anew(asked));
   compare("reassign_every", loaded.reassign_every, asked.reassign_every);
   compare("the mixture", shares(loaded.mixture), shares(asked.mixture));
   compare("the epoch of the mixture, in draws,", loaded.epoch_draws, asked.epoch_draws);

@@ -24,6 +24,8 @@ inline constexpr uint32_t kPlanVersion = 1;
 // And weights of samples (sample_weights.h) or groups of them (sample_groups.h): where a source has
 // them.
 inline constexpr uint32_t kWeightedPlanVersion = 2;
+// And groups that are made anew each epoch (epoch_groups.h): an epoch's length is its own.
+inline constexpr uint32_t kRegroupedPlanVersion = 3;
 
 struct PlanState {
   uint32_t plan_version = kPlanVersion;
@@ -43,8 +45,8 @@ struct PlanState {
 };
 
 // May a run over the data of `here` go on from `loaded`?  Refuses another plan
-// version, other data (naming both fingerprints), and numbers no plan could have
-// written: a state comes from outside.
+// version (but groups that were made once for all, or anew: the state says which), other data
+// (naming both fingerprints), and numbers no plan could have written: a state comes from outside.
 Status check(const PlanState& loaded, const PlanState& here);
 
 // Where the arguments differ from the state that overrides them, one line each:

@@ -38,10 +38,10 @@ TEST(StateTest, OtherDataIsRefusedWithBothFingerprints) {
 
 TEST(StateTest, AnotherPlanVersionIsRefused) {
   PlanState state = sample_state();
-  state.plan_version = 3;
+  state.plan_version = 4;
   Status s = Plan::resume({make_source(sizes())}, {}, state).status();
   EXPECT_EQ(s.code(), Code::kUnsupported);
-  EXPECT_EQ(s.message(), "the state is of plan version 3; this build knows 1 and 2");
+  EXPECT_EQ(s.message(), "the state is of plan version 4; this build knows 1 to 3");
   state.plan_version = 2;  // of data with weights, which these are not
   s = Plan::resume({make_source(sizes())}, {}, state).status();
   EXPECT_EQ(s.code(), Code::kInvalidArgument);

@@ -16,9 +16,11 @@
 #include <span>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/rng.h"
 #include "base/status.h"
+#include "codec/deferred.h"
 #include "transform/geometry/affine.h"
 #include "transform/geometry/geometry.h"
 #include "transform/kernels/ranges.h"
@@ -39,6 +41,8 @@ class Geometric {
   // Asked once when the loader is made, and for each picture before view().
   virtual Status check_channels(int) const { return {}; }
   virtual Status check_size(Size) const { return {}; }
+  // Whether all it may do is to flip.
+  virtual bool only_flips() const { return false; }
 };
 
 // Immutable, hence thread-safe.
@@ -53,6 +57,10 @@ class PixelStep {
   virtual bool moves() const { return false; }
   // Asked once, when the loader is made.
   virtual Status check_channels(int) const { return {}; }
+  // Whether all it does are PixelChanges; then changes() adds those that apply() would make under
+  // the same draws, so that they can be made elsewhere.
+  virtual bool has_changes() const { return false; }
+  virtual void changes(Size, Rng, std::vector<PixelChange>&) const {}
 };
 
 // Changes how the last pass writes pictures of so many channels.

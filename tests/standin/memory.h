@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Device memory of the stand-in for CUDA's driver: heap, filled with 0xa5 when it is given, and
-// with 0xdb when it is freed.  Freed blocks are kept a while, and whoever writes one ends the
-// process; under AddressSanitizer they are freed, which tells of readers too.
+// with 0xdb when it is freed, with a red zone before and behind it.  Freed blocks are kept a while,
+// and whoever writes one, or a red zone, ends the process; under AddressSanitizer the heap has red
+// zones of its own, and blocks are freed, which tells of readers too.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,8 @@ inline constexpr bool kKeepsFreed = true;
 #else
 inline constexpr bool kKeepsFreed = true;
 #endif
+// At each side.  Whole multiples of 256, as addresses of devices are.
+inline constexpr size_t kRedZone = kKeepsFreed ? 4096 : 0;
 
 class Memory {
  public:
@@ -38,10 +41,14 @@ class Memory {
   // CUDA's status.
   int allocate(unsigned long long* address, size_t bytes) {
     const std::lock_guard lock(mu_);
+    if (bytes == 0) return 1;
     if (used_ + bytes > static_cast<size_t>(setting("HEADRACE_STANDIN_MEMORY", 1L << 40))) return 2;
-    void* memory = nullptr;
-    if (posix_memalign(&memory, 256, bytes) != 0) return 2;
+    void* whole = nullptr;
+    if (posix_memalign(&whole, 256, bytes + 2 * kRedZone) != 0) return 2;
+    auto* memory = static_cast<unsigned char*>(whole) + kRedZone;
+    std::memset(whole, 0xc9, kRedZone);
     std::memset(memory, 0xa5, bytes);
+    std::memset(memory + bytes, 0xc9, kRedZone);
     *address = reinterpret_cast<unsigned long long>(memory);
     blocks_[*address] = bytes;
     used_ += bytes;
@@ -57,8 +64,9 @@ class Memory {
     const size_t bytes = at->second;
     used_ -= bytes;
     blocks_.erase(at);
+    check_red_zones(memory, bytes);
     std::memset(memory, 0xdb, bytes);
-    if (!kKeepsFreed) return std::free(memory);
+    if (!kKeepsFreed) return std::free(memory - kRedZone);
     freed_.push_back({memory, bytes});
     freed_bytes_ += bytes;
     while (freed_bytes_ > (64u << 20)) drop();
@@ -73,9 +81,11 @@ class Memory {
     return address + bytes <= begin + size;
   }
 
-  // Ends the process where freed memory was written.
-  void check_freed() {
+  // Ends the process where freed memory or a red zone was written.
+  void check() {
     const std::lock_guard lock(mu_);
+    for (const auto& [address, bytes] : blocks_)
+      check_red_zones(reinterpret_cast<const unsigned char*>(address), bytes);
     while (!freed_.empty()) drop();
   }
 
@@ -100,7 +110,14 @@ class Memory {
     freed_bytes_ -= oldest.bytes;
     for (size_t i = 0; i < oldest.bytes; ++i)
       if (oldest.memory[i] != 0xdb) fault("device memory was written after it was freed");
-    std::free(oldest.memory);
+    std::free(oldest.memory - kRedZone);
+  }
+
+  static void check_red_zones(const unsigned char* memory, size_t bytes) {
+    for (size_t i = 0; i < kRedZone; ++i) {
+      if (memory[bytes + i] != 0xc9) fault("something wrote past the end of device memory");
+      if (*(memory - 1 - i) != 0xc9) fault("something wrote before the begin of device memory");
+    }
   }
 
   std::mutex mu_;

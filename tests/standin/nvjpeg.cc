@@ -2,11 +2,14 @@
 //
 // A stand-in for nvJPEG's hardware backend: libjpeg's planes before upsampling, as the engines give
 // them.  A picture that it does not take fails its whole batch, as there.  The bytes of a picture
-// and the list of where its planes go are read when the stream comes to it, and not before.
+// and the list of where its planes go are read when the stream comes to it, and not before.  It is
+// as greedy as engines may be: it writes whole units (MCUs) of the planes, and 0xee where they
+// reach past the picture, and reads some bytes past the end of a picture.
 //
 // HEADRACE_STANDIN_NO_ENGINES: a chip without engines.  _OTHER_PLANES: engines that round
 // otherwise.  _REFUSES: every so many calls it takes the first half of the pictures and says then
-// that it cannot decode one; the engines go on with that half.  _EAGER: engines that write at once,
+// that it cannot decode one; the engines go on with that half.  _FAILS: every so many calls it does
+// so and says that the device failed (status 6).  _EAGER: engines that write at once,
 // and do not wait for what the stream was told before.
 #include <cstdio>
 
@@ -24,6 +27,7 @@
 extern "C" void standin_add(void* stream, const std::function<void()>& work);
 extern "C" void standin_add_apart(const std::function<void()>& work);
 extern "C" bool standin_has_context();
+extern "C" bool standin_holds(const void* address, size_t bytes);
 
 namespace {
 
@@ -35,6 +39,7 @@ struct Planes {
 struct Plane {
   std::vector<unsigned char> samples;
   size_t width = 0, height = 0, stride = 0;
+  size_t whole_width = 0, whole_height = 0;  // in whole units
 };
 
 struct Fault {
@@ -78,6 +83,12 @@ int decode(const unsigned char* data, size_t length, std::vector<Plane>& planes)
     plane.width = info.downsampled_width;
     plane.height = info.downsampled_height;
     plane.stride = info.width_in_blocks * 8 + 64;
+    const auto whole = [](size_t n, int most, int own) {
+      const auto unit = static_cast<size_t>(8 * most);
+      return (n + unit - 1) / unit * static_cast<size_t>(8 * own);
+    };
+    plane.whole_width = whole(c.image_width, c.max_h_samp_factor, info.h_samp_factor);
+    plane.whole_height = whole(c.image_height, c.max_v_samp_factor, info.v_samp_factor);
     plane.samples.resize(plane.stride * (info.height_in_blocks * 8 + 64));
   }
   const int step = c.max_v_samp_factor * 8;
@@ -100,6 +111,29 @@ int decode(const unsigned char* data, size_t length, std::vector<Plane>& planes)
   if (std::getenv("HEADRACE_STANDIN_OTHER_PLANES") != nullptr)
     planes[0].samples[0] ^= 64, planes[0].samples[planes[0].stride * 40 + 40] ^= 64;
   return 0;
+}
+
+[[noreturn]] void fault(const char* what) {
+  std::fprintf(stderr, "stand-in of nvJPEG: %s\n", what);
+  std::abort();
+}
+
+void write(const Plane& plane, unsigned char* to, size_t pitch) {
+  if (pitch < plane.whole_width) fault("rows of a plane are closer than the units are wide");
+  if (!standin_holds(to, (plane.whole_height - 1) * pitch + plane.whole_width))
+    fault("the engines write past the memory of a plane");
+  for (size_t y = 0; y < plane.whole_height; ++y, to += pitch) {
+    const size_t inside = y < plane.height ? plane.width : 0;
+    std::memcpy(to, plane.samples.data() + y * plane.stride, inside);
+    std::memset(to + inside, 0xee, plane.whole_width - inside);
+  }
+}
+
+// As the copy of a picture to the engines does.
+void read_past(const unsigned char* data, size_t length) {
+  volatile unsigned char seen = 0;
+  for (size_t i = 0; i < 64; ++i) seen = data[length + i];
+  (void)seen;
 }
 
 }  // namespace
@@ -137,7 +171,10 @@ EXPORT int nvjpegDecodeBatched(void*, void* state, const unsigned char* const* d
   if (!standin_has_context()) return 1;
   static std::atomic<int> calls{0};
   const char* refuses = std::getenv("HEADRACE_STANDIN_REFUSES");
-  const bool refused = refuses != nullptr && ++calls % std::atoi(refuses) == 0;
+  const char* fails = std::getenv("HEADRACE_STANDIN_FAILS");
+  const int call = ++calls;
+  const bool failed = fails != nullptr && call % std::atoi(fails) == 0;
+  const bool refused = failed || (refuses != nullptr && call % std::atoi(refuses) == 0);
   const size_t taken = refused ? batch / 2 : batch;
   std::vector<Plane> tried;
   for (size_t i = 0; i < batch; ++i)
@@ -145,19 +182,15 @@ EXPORT int nvjpegDecodeBatched(void*, void* state, const unsigned char* const* d
   const std::function<void()> work = [=] {
     std::vector<Plane> decoded;
     for (size_t i = 0; i < taken; ++i) {
-      if (decode(data[i], lengths[i], decoded) != 0) {
-        std::fprintf(stderr, "stand-in of nvJPEG: a picture was written before it was decoded\n");
-        std::abort();
-      }
-      for (size_t p = 0; p < decoded.size(); ++p)
-        for (size_t y = 0; y < decoded[p].height; ++y)
-          std::memcpy(to[i].data[p] + y * to[i].pitch[p],
-                      decoded[p].samples.data() + y * decoded[p].stride, decoded[p].width);
+      if (decode(data[i], lengths[i], decoded) != 0)
+        fault("a picture was written before it was decoded");
+      read_past(data[i], lengths[i]);
+      for (size_t p = 0; p < decoded.size(); ++p) write(decoded[p], to[i].data[p], to[i].pitch[p]);
     }
   };
   if (refused) {
     standin_add_apart(work);  // nothing of the caller's waits for it
-    return 9;
+    return failed ? 6 : 9;
   }
   if (std::getenv("HEADRACE_STANDIN_EAGER") != nullptr)
     work();

@@ -105,12 +105,14 @@ class Description:
         if cut is not None:
             if cut != list(range(cut[0], cut[0] + len(cut))):
                 raise UsageError(
-                    f"the Dataset holds some indexes of '{self.along}' that do not follow each other: take a view of it"
+                    f"the xarray Dataset has indexes of '{self.along}' that are not consecutive; open the whole Dataset and take a view of it, hr.open(ds)[indexes]"
                 )
             total = len(cut)
             starts = list(range(cut[0], cut[0] + total - reach + 1, stride))
+        if total == 0:
+            raise UsageError(f"there is no sample: '{self.along}' has only 0 elements")
         if reach > total:
-            raise UsageError(f"a sample takes {reach} steps (window and horizon) and '{self.along}' has {total}")
+            raise UsageError(f"a sample needs {reach} steps (window and horizon), but '{self.along}' has only {total}")
         if table is None and (span is not None or (reach > 1 and not gaps)):
             found = self._starts(total, reach, stride, span, gaps)
             starts = starts if found is None else found + (cut[0] if cut else 0)
@@ -158,7 +160,9 @@ class Description:
                 f"row {row} of starts: there is no sample at {rows[row, 0]} along '{self.along}'; the last is at {last}"
             )
         if rows.shape[1] > 1 and not any(patch for f in self.fields for _, patch, _ in f["axes"]):
-            raise UsageError("the rows of starts have more numbers than a position, and no field has a patch")
+            raise UsageError(
+                "the rows of starts= have a corner for a patch, but no field has patch=; give positions alone, or add patch="
+            )
         return rows + np.array([first] + [0] * (rows.shape[1] - 1))
 
 

@@ -142,7 +142,7 @@ def are_arrays(urls: Sequence[str], fields: Any = None) -> bool:
             if not stored_files.is_url(url) or not os.path.splitext(url)[1]:
                 _check_folder(url)
     if any(kinds) and not all(kinds):
-        raise UsageError(f"{urls[kinds.index('')]!r} is no file of arrays, and others of the list are")
+        raise UsageError(f"{urls[kinds.index('')]!r} is no file of arrays, but others of the list are; open it by itself")
     return any(kinds)
 
 

@@ -90,16 +90,21 @@ def _arrays(h5py: Any, file: Any, path: str, group: str, all_of_them: bool) -> M
             groups.setdefault(place.rpartition("/")[0], []).append(place)
 
     h5py.h5o.visit(file.id, note, info=True)
+    elsewhere = _add_links(h5py, file, groups)
     about = _File(h5py, file, path)
     chosen = []  # (what comes before its name, where in the file, what lies there)
+    left_out = []
     for prefix, place in in_group(path, group, groups):
+        if place in elsewhere:
+            why = f"it is a link to '{elsewhere[place]}'; open that file"
+            left_out.append(Stored(prefix + _short(place), (), why=why))
+            continue
         dataset = h5py.h5o.open(file.id, place.encode("utf-8", "surrogateescape"))
         if not _is_bare_dimension(h5py, dataset):
             chosen.append((prefix, place, dataset))
     if all_of_them or len(chosen) <= _FEW:
-        return {
-            a.name: a for prefix, place, found in chosen for a in about.arrays(QuickDataset(h5py, found), prefix, _short(place))
-        }
+        there = (a for prefix, place, found in chosen for a in about.arrays(QuickDataset(h5py, found), prefix, _short(place)))
+        return {a.name: a for arrays in (there, left_out) for a in arrays}
     several = {place for _, place, found in chosen if found.get_type().get_class() == h5py.h5t.COMPOUND}
     places = {prefix + _short(place): (place, prefix) for prefix, place, _ in chosen if place not in several}
 
@@ -112,7 +117,28 @@ def _arrays(h5py: Any, file: Any, path: str, group: str, all_of_them: bool) -> M
     for prefix, place, found in chosen:
         if place in several:
             later.add(about.arrays(h5py.Dataset(found), prefix))
+    later.add(left_out)
     return later
+
+
+def _add_links(h5py: Any, file: Any, groups: dict[str, list[str]]) -> dict[str, str]:
+    """Arrays that have another name in the file get it too; those in other files by their names, and what file it is."""
+    found: list[tuple[str, int]] = []
+
+    def note(name: bytes, info: Any) -> None:
+        if info.type in (h5py.h5l.TYPE_SOFT, h5py.h5l.TYPE_EXTERNAL):
+            found.append((name.decode("utf-8", "surrogateescape"), info.type))
+
+    file.id.links.visit(note, info=True)
+    elsewhere = {}
+    for place, kind in found:
+        if kind == h5py.h5l.TYPE_EXTERNAL:
+            link = file.get(place, getlink=True)
+            elsewhere[place] = f"{link.filename}#{link.path.strip('/')}"
+        elif not isinstance(file.get(place), h5py.Dataset):
+            continue
+        groups.setdefault(place.rpartition("/")[0], []).append(place)
+    return elsewhere
 
 
 def _is_bare_dimension(h5py: Any, dataset: Any) -> bool:

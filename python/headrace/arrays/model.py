@@ -244,7 +244,9 @@ class LazyArrays(Mapping[str, Stored]):
 def one_layer(stored: Stored, axis: int, index: int) -> Stored:
     """The array without one of its axes, at an index of it. Chunks stay those of the file."""
     if stored.values is not None or stored.record or stored.literal or stored.inner:
-        raise Unsupported(f"'{stored.name}' lies in records or within the metadata: make a field of its own of it")
+        raise Unsupported(
+            f"'{stored.name}' is stored in records or in the metadata and cannot be stacked with others; give it a field of its own"
+        )
     grid = grid_of(stored.name, stored.shape, stored.chunk)
     places = stored.places.reshape(*grid, 4).take(index // stored.chunk[axis], axis=axis)
     out = copy(stored)  # now that its chunks are found

@@ -56,7 +56,7 @@ def _open(cube: Cube, fields: Mapping[str, Field] | None) -> tuple[_core.Source,
             raise UsageError(f"field '{name}' is {f!r}; write hr.array('t2m', window=4), hr.image('images'), …")
     wanted = {n: f for n, f in fields.items() if f.what != "key"}
     if not wanted:
-        raise UsageError("no field but the key is asked for")
+        raise UsageError("fields has only hr.key(); add a field with data, such as hr.array('t2m')")
     along = _shared(wanted, "along", None) or _first_axis(cube, wanted)
     d = Description(cube, along)
     given: dict[str, Field] = {}
@@ -75,10 +75,12 @@ def _open(cube: Cube, fields: Mapping[str, Field] | None) -> tuple[_core.Source,
         axes = axes_of(cube, stored, along, options, name)
         window, horizon = options.get("window", 0), options.get("horizon", 0)
         if options.get("dilation", 1) > 1 and window < 2 and not horizon:
-            raise UsageError(f"field '{name}': dilation is the distance of a window's steps; give window=")
+            raise UsageError(f"field '{name}': dilation= is the distance between the steps of a window; add window=")
         step = options.get("dilation", 1) * every
         if (window or horizon) and isinstance(cube, Cases):
-            raise UsageError(f"field '{name}': window and horizon are steps along an axis, and a sample is a {along}")
+            raise UsageError(
+                f"field '{name}': window= and horizon= are steps along an axis, but here a sample is a {along}; leave them out"
+            )
         if window and along not in stored.dims:
             raise UsageError(f"field '{name}': '{stored.name}' has no axis '{along}' for a window; it has {listed(stored.dims)}")
         taken = {"variables": numbers, "axes": axes, "step": step}
@@ -93,9 +95,9 @@ def _open(cube: Cube, fields: Mapping[str, Field] | None) -> tuple[_core.Source,
         reach = max(reach, (max(1, window) + horizon - 1) * step + 1)
     table = _shared(wanted, "starts", None)
     if table is not None and _shared(wanted, "stride", None) is not None:
-        raise UsageError("starts says where samples begin; stride says it too")
+        raise UsageError("starts= and stride= both say where samples begin; leave one of them out")
     if table is not None and (span is not None or every > 1):
-        raise UsageError(f"starts says where samples begin; sel of '{along}' says it too")
+        raise UsageError(f"starts= and sel of '{along}' both say where samples begin; leave one of them out")
     stride, tiled, gaps = (
         _shared(wanted, "stride", 1) * every,
         bool(_shared(wanted, "tiled", False)),
@@ -150,12 +152,12 @@ def _foreground(d: Description, fields: Mapping[str, Field]) -> dict[str, Any]:
     if name is None:
         return {}
     if not isinstance(d.cube, Cases):
-        raise UsageError('foreground goes with along="file" or "group": a label of each volume')
+        raise UsageError('foreground= is for volumes: add along="file" or along="group"')
     sizes = {len([p for _, p, _ in f["axes"] if p]) for f in d.fields} - {0}
     if len(sizes) != 1:
-        raise UsageError("foreground goes with patch=(…), over as many axes for all fields that have one")
+        raise UsageError("foreground= needs patch=(…), with the same number of axes in all fields that have a patch")
     if _shared(fields, "tiled", None) or _shared(fields, "starts", None) is not None:
-        raise UsageError("foreground draws where patches lie; tiled and starts say it too")
+        raise UsageError("foreground= chooses where patches lie; leave tiled= and starts= out")
     places, notice = label_places(Description(d.cube, d.along), name, sizes.pop())
     if notice:
         d.notices.append(notice)
@@ -211,7 +213,7 @@ def _first_axis(cube: Cube, fields: Mapping[str, Field]) -> str:
         stored = cube.variable(names[0])
         if len(stored.dims) > stored.inner:
             return stored.dims[0]
-    raise UsageError("the variables have no axis that samples could run along")
+    raise UsageError("the variables have no axis in common that samples could run along; say along='NAME'")
 
 
 def _open_all(cube: Cube) -> _core.Source:

@@ -83,7 +83,7 @@ def _by_date(cube: Cube, dim: str, wanted: Any, known: Any) -> list[int]:
 
 def _by_number(dim: str, wanted: slice, extent: int) -> list[int]:
     if not all(bound is None or isinstance(bound, (int, np.integer)) for bound in (wanted.start, wanted.stop)):
-        raise UsageError(f"sel: '{dim}' has no coordinate; a slice of it is one of whole numbers")
+        raise UsageError(f"sel: '{dim}' has no coordinate, so its slice must have whole numbers: slice(0, 10)")
     out = list(range(extent))[wanted]
     if not out:
         raise UsageError(f"sel: {wanted.start} to {wanted.stop} of '{dim}' is nothing; it has {extent} and no coordinate")
@@ -98,11 +98,13 @@ def axes_of(cube: Cube, stored: Stored, along: str, options: Mapping[str, Any], 
         if dim not in stored.dims:
             raise UsageError(f"field '{name}': '{stored.name}' has no axis '{dim}'; it has {listed(stored.dims)}")
         if dim == along and dim in periodic:
-            raise UsageError(f"field '{name}': samples run along '{dim}', which has an end")
+            raise UsageError(
+                f"field '{name}': periodic: samples run along '{dim}', and that axis cannot be periodic; name another one"
+            )
     free = [i for i, dim in enumerate(stored.dims) if dim != along and dim not in sel]
     if len(patch) > len(free):
         raise UsageError(
-            f"field '{name}': a patch of {len(patch)} axes, and '{stored.name}' has {len(free)} beside '{along}' and sel"
+            f"field '{name}': patch has {len(patch)} axes, but '{stored.name}' has only {len(free)} that are neither '{along}' nor chosen by sel"
         )
     size = dict(zip(free[len(free) - len(patch) :], patch))
     out: list[tuple[list[int], int, bool]] = []
@@ -112,7 +114,9 @@ def axes_of(cube: Cube, stored: Stored, along: str, options: Mapping[str, Any], 
         indexes = indexes_of(cube, dim, sel[dim], len(cut) if cut else stored.shape[i]) if chosen else []
         if cut is not None:
             if i in size:
-                raise UsageError(f"field '{name}': a patch along '{dim}', of which the Dataset holds a part: open all of it")
+                raise UsageError(
+                    f"field '{name}': patch cuts '{dim}', but the xarray Dataset holds only a part of that axis; give headrace the Dataset before isel or sel"
+                )
             indexes = [cut[n] for n in indexes] if indexes else list(cut)
         out.append((indexes, size.get(i, 0), dim in periodic))
     return out

@@ -55,12 +55,12 @@ def stats(
 
     if isinstance(source, Dataset) or isinstance(fields, Mapping) or not are_arrays(urls_of(source)):
         if per is not None:
-            raise UsageError("per is an axis of files of arrays; of pictures each channel has its numbers")
+            raise UsageError("per= is for files of arrays; pictures always have statistics for each channel, so leave it out")
         from ..picture_stats import picture_stats
 
         return picture_stats(source, fields, sample=sample, threads=threads, progress=progress)
     if sample is not None:
-        raise UsageError("sample is for pictures; of files of arrays all is counted")
+        raise UsageError("sample= is for pictures; files of arrays are always read whole, so leave it out")
     urls = urls_of(source)
     cube = Cube(urls)
     names = [fields] if isinstance(fields, str) else fields
@@ -176,7 +176,9 @@ def _numbers(stats: Stats, named: Named, name: str) -> tuple[list[float], list[f
         if not all(isinstance(n, (int, float)) and math.isfinite(n) for n in (m, s)):
             raise UsageError(f"field '{name}': the statistics of {where} are no numbers: all values are NaN or one is infinite")
         if s <= 0:
-            raise UsageError(f"field '{name}': the standard deviation of {where} is {s}: all values are {m}; it cannot divide")
+            raise UsageError(
+                f"field '{name}': the standard deviation of {where} is {s}, because all values are {m}: nothing can be divided by it; leave this variable out of normalize"
+            )
     if layer is not None and layer[0] == per:
         if layer[1] >= len(mean):
             raise UsageError(f"field '{name}': statistics of {len(mean)} of '{per}', and index {layer[1]} is selected")

@@ -59,7 +59,7 @@ class Chain:
     """Functions one after the other, over the values of one sample.
 
     ``spec``: plain data. "inputs": for each value its name ("" for the only one, which is no keyword) and whether it is
-    JSON to parse; "asks": for each function {parameter: what of the context}; "splits": None, or the names of the
+    "json" or an "object" to make first; "asks": for each function {parameter: what of the context}; "splits": None, or the names of the
     results; "results": for each how it is delivered ("array", "text", "bytes", "object") and NumPy's name of its type.
     """
 
@@ -72,12 +72,13 @@ class Chain:
 
     def raw(self, values: list[Any], context: Context | None) -> Any:
         """What the last function returns."""
-        for i, (_, is_json) in enumerate(self.inputs):
-            if is_json and values[i] is not None:
+        for i, (_, made_from) in enumerate(self.inputs):
+            if made_from and values[i] is not None:
                 import json
 
+                make = json.loads if made_from == "json" else pickle.loads
                 one = values[i]
-                values[i] = [json.loads(v) for v in one] if isinstance(one, list) else json.loads(one)
+                values[i] = [make(v) for v in one] if isinstance(one, list) else make(one)
         value: Any = values[0] if self.plain else None
         for n, (function, asks) in enumerate(zip(self.functions, self.asks)):
             given = {name: context if what == "ctx" else getattr(context, what) for name, what in asks.items()} if asks else {}
@@ -115,8 +116,9 @@ def finished(result: Any, how: str, dtype: str) -> Any:
             if array.dtype == np.bool_:
                 array = array.view(np.uint8)
             if not np.can_cast(array.dtype, dtype, "same_kind"):
-                raise WrongResult(f"gave {dtype} for the first sample and {array.dtype} for this one")
-            array = array.astype(dtype)
+                given = type(result).__name__ if array.dtype == np.object_ else array.dtype
+                raise WrongResult(f"gave {dtype} for the first sample and {given} for this one")
+            array = _cast(array, dtype)
         return array
     if how == "object":
         return pickle.dumps(result, 5)
@@ -126,9 +128,34 @@ def finished(result: Any, how: str, dtype: str) -> Any:
     return result.encode() if isinstance(result, str) else result
 
 
+def _cast(array: Any, dtype: str) -> Any:
+    """The same numbers in the type of the first sample. Fractions are rounded; what the type cannot hold is refused."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        cast = array.astype(dtype)
+    if cast.dtype.kind == "f":
+        lost = np.isinf(cast) & np.isfinite(array)
+    elif cast.dtype.itemsize < array.dtype.itemsize or cast.dtype.kind != array.dtype.kind:
+        lost = cast != array
+    else:
+        return cast
+    if lost.any():
+        raise WrongResult(f"gave {array[lost].flat[0]} for this sample, which {dtype}, the type of the first one, cannot hold")
+    return cast
+
+
+def words_of(error: BaseException) -> str:
+    """``Type: words``, also of an exception that fails to say its words."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as e:
+        return f"{type(error).__name__}: (its __str__ raised {type(e).__name__})"
+
+
 def said(error: BaseException) -> tuple[bool, str]:
     """Whether the function says that its data are bad, and a sentence."""
     if isinstance(error, WrongResult):
         return False, f"the function given to map() {error}"
     bad = any(c.__name__ == "DataError" and c.__module__ == "headrace.errors" for c in type(error).__mro__)
-    return bad, f"the function given to map() raised {type(error).__name__}: {error}"
+    return bad, f"the function given to map() raised {words_of(error)}"

@@ -202,8 +202,8 @@ class RowsTarget:
         self.rows = rows
 
     def __call__(self, header: bytes, inputs: list[memoryview], places: list[memoryview]) -> tuple[bytes, list[Any]]:
-        answer, more = self.rows.serve(header, places[0])
-        return answer, [None, memoryview(more)] if more else [None]
+        answer, more = self.rows.serve(header, places)
+        return answer, [None] * len(places) + ([memoryview(more)] if more else [])
 
 
 def dtype_of(code: bytes) -> Any:
@@ -248,22 +248,25 @@ class Worker:
             self.calling.Context = package.Context
 
     def run(self) -> None:
+        room = bytearray(1 << 18)  # of a message; memory of its own for each would be mapped and unmapped
+        ancillary_room = socket.CMSG_SPACE(4 * 250)
         while True:
-            data, ancillary, _, _ = self.socket.recvmsg(1 << 18, socket.CMSG_SPACE(4 * 250))
-            if not data:
+            size, ancillary, _, _ = self.socket.recvmsg_into([room], ancillary_room)
+            if not size:
                 return
+            data = bytes(memoryview(room)[:size])
             descriptors = array.array("i")
             for level, kind, content in ancillary:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     descriptors.frombytes(content)
             try:
                 reply = self.call(data, descriptors) if data[:1] == b"C" else self.place(data, descriptors)
-            except Exception as e:
+            except BaseException as e:  # sys.exit() in a function is a mistake of the function, too
                 self.results = []
                 reply = self.failed(e)
             self.socket.send(reply)
 
-    def failed(self, error: Exception) -> bytes:
+    def failed(self, error: BaseException) -> bytes:
         bad, words = self.calling.said(error)
         return message_of(
             b"B" if bad else b"E", words, "".join(traceback.format_exception(type(error), error, error.__traceback__))

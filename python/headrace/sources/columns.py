@@ -16,7 +16,7 @@ import numpy as np
 from .. import _core
 from ..dtypes import NAMES
 from ..errors import UsageError
-from .items import Value, as_array, both, convert, describe, dtype_of, is_tensor
+from .items import Value, as_array, as_float, both, convert, describe, dtype_of, is_tensor, numbers_as
 
 _LENT = 512  # bytes: longer rows are lent to the engine, and follow each other (index/memory_source.h)
 _MUCH = 64 << 20
@@ -88,7 +88,9 @@ def array_column(name: str, values: Any, present: np.ndarray[Any, Any] | None = 
     return out
 
 
-def _as_numbers(values: Sequence[Any], form: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
+def _as_numbers(name: str, values: Sequence[Any], form: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
+    if form == "float":
+        values = [None if v is None else as_float(v, name) for v in values]
     numbers = np.array([0 if v is None else v for v in values], np.int64 if form == "int" else np.float64)
     missing = any(v is None for v in values)
     return numbers, np.array([v is not None for v in values], np.uint8) if missing else None
@@ -99,11 +101,18 @@ def list_column(name: str, values: Sequence[Any]) -> Column:
     kind: Value | None = None
     for value in values:
         kind = both(kind, describe(value))
-    wanted = kind or Value("object")
+    wanted = Value("object") if kind is None or kind == Value("list") else kind  # empty lists alone say nothing
     if wanted.form in ("int", "float"):
-        return array_column(name, *_as_numbers(values, wanted.form))
+        return array_column(name, *_as_numbers(name, values, wanted.form))
+    if wanted.form == "list":
+        return _number_lists(name, values, wanted.dtype)
     encoded = [convert(value, name, wanted) for value in values]
     return blob_column(name, wanted, encoded)
+
+
+def _number_lists(name: str, values: Sequence[list[Any] | None], dtype: str) -> Column:
+    encoded = [None if value is None else numbers_as(value, name, dtype).tobytes() for value in values]
+    return blob_column(name, Value("array", dtype, (-1,)), encoded)
 
 
 def blob_column(name: str, wanted: Value, encoded: Sequence[bytes | None]) -> Column:

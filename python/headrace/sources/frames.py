@@ -44,14 +44,30 @@ def frame_column(name: str, values: Any) -> Column | None:
     if _is(values, "pandas", "Series", "Index"):
         return _pandas(name, values)
     if _is(values, "polars", "Series"):
-        return _arrow(name, values.to_arrow())
+        return _polars(name, values)
     if _is(values, "pyarrow", "Array", "ChunkedArray"):
         return _arrow(name, values)
     return None
 
 
+def _polars(name: str, series: Any) -> Column:
+    if str(series.dtype) == "Object":  # Arrow would have their addresses
+        return list_column(name, series.to_list())
+    import pyarrow as pa
+
+    try:
+        return _arrow(name, series.to_arrow())
+    except (pa.ArrowException, NotImplementedError):  # a type that Arrow does not have: Int128
+        return list_column(name, series.to_list())
+
+
 def _pandas(name: str, series: Any) -> Column:
     dtype = series.dtype
+    if type(dtype).__name__ == "PeriodDtype":
+        raise _no_times(name)
+    if type(dtype).__name__ == "SparseDtype":
+        series = series.sparse.to_dense()
+        dtype = series.dtype
     if isinstance(dtype, np.dtype):
         if dtype.kind in "iufb":
             return array_column(name, series.to_numpy())
@@ -98,8 +114,10 @@ def _arrow(name: str, array: Any) -> Column:
         return _arrow_bytes(name, array, present)
     numbers = getattr(kind, "value_type", None)
     if pa.types.is_fixed_size_list(kind) and str(numbers) in _NUMBERS and not array.null_count:
-        flat = array.flatten().to_numpy(zero_copy_only=False)
-        return array_column(name, flat.reshape(len(array), kind.list_size))
+        flat = array.flatten()
+        if flat.null_count:  # NumPy would have NaN in their place, and no whole numbers
+            return list_column(name, array.to_pylist())
+        return array_column(name, flat.to_numpy(zero_copy_only=False).reshape(len(array), kind.list_size))
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and str(numbers) in _NUMBERS and not array.flatten().null_count:
         return _arrow_lists(name, array, present)
     return list_column(name, array.to_pylist())

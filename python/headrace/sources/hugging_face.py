@@ -31,19 +31,34 @@ def from_hugging_face(obj: Any, fields: Mapping[str, Field] | None) -> Dataset |
     if given["type"] is not None or list(given["columns"]) != list(obj.column_names):
         _in_python(f"it has a format or a transform ({given['type'] or 'some of its columns'})")
         return None
-    from datasets.table import list_table_cache_files  # type: ignore[import-untyped,import-not-found,unused-ignore]
-
-    files = list_table_cache_files(obj.data)  # not obj.cache_files: those of an indices mapping are among them
-    opened = _in_files(obj, files, fields) if files else _in_memory(obj, fields)
+    blocks = _blocks(obj.data)
+    mapped = [block for row in blocks for block in row if hasattr(block, "path")]
+    opened = _in_files(blocks, obj.data.schema, fields) if mapped else _in_memory(obj, fields)
     if opened is None or obj._indices is None:
         return opened
     return opened[np.asarray(obj._indices.column(0)).astype(np.int64)]  # as select, shuffle and filter left it
 
 
-def _in_files(obj: Any, files: list[str], fields: Mapping[str, Field] | None) -> Dataset | None:
-    if _rows_in(files, obj.data.schema) != obj.data.num_rows:
-        _in_python("its rows or columns are not those of its files; ds.save_to_disk() makes it so")
-        return None
+def _blocks(table: Any) -> list[list[Any]]:
+    """The parts of a table: below each other, and in each row those beside each other."""
+    return list(table.blocks) if hasattr(table, "blocks") else [[table]]
+
+
+#: What may have been done to a mapped file without another value in it; a slice of all rows is one too.
+_HARMLESS = {"replace_schema_metadata", "combine_chunks", "slice"}
+
+
+def _in_files(blocks: list[list[Any]], schema: Any, fields: Mapping[str, Field] | None) -> Dataset | None:
+    changed = "its rows or columns are not those of its files; ds.save_to_disk() makes it so"
+    files = []
+    for row in blocks:
+        block = row[0]
+        done = {replay[0] for replay in getattr(block, "replays", [("unknown",)])}
+        # Each file whole, and nothing from memory beside or between.
+        if len(row) != 1 or not done <= _HARMLESS or _rows_in(block.path, schema) != block.num_rows:
+            _in_python(changed)
+            return None
+        files.append(block.path)
     try:
         return open_dataset(files, fields)
     except Unsupported as e:
@@ -61,18 +76,15 @@ def _in_memory(obj: Any, fields: Mapping[str, Field] | None) -> Dataset | None:
     return Dataset(MemoryColumns(frame_table(obj.data.table), "Dataset", None), fields)
 
 
-def _rows_in(files: list[str], schema: Any) -> int:
-    """Samples of all files; -1 where one has other columns than the data set: renamed, cast or removed since."""
+def _rows_in(name: str, schema: Any) -> int:
+    """Samples of a file; -1 where it has other columns than the data set: renamed, cast or removed since."""
     import pyarrow as pa
 
-    rows = 0
-    for name in files:
-        with pa.memory_map(name) as mapped:
-            try:
-                reader = pa.ipc.open_stream(mapped)
-            except pa.ArrowInvalid:
-                return -1
-            if not reader.schema.equals(schema, check_metadata=False):
-                return -1
-            rows += sum(batch.num_rows for batch in reader)
-    return rows
+    with pa.memory_map(name) as mapped:
+        try:
+            reader = pa.ipc.open_stream(mapped)
+        except pa.ArrowInvalid:
+            return -1
+        if not reader.schema.equals(schema, check_metadata=False):
+            return -1
+        return sum(batch.num_rows for batch in reader)

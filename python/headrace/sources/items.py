@@ -20,6 +20,7 @@ import numpy as np
 
 from ..dtypes import NAMES
 from ..errors import BadSample, DataError, UsageError, remember
+from ..processes.calling import words_of
 from ..source_paths import encodes
 
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -29,11 +30,16 @@ class Mismatch(UsageError):
     """A sample that is not what the samples looked at first were."""
 
 
+class Missing(BadSample):
+    """A sample without a value of a field that every sample should have."""
+
+
 @dataclass(frozen=True)
 class Value:
     """What the values of one field are.
 
-    form: "int", "float", "text", "bytes"; "array" of one dtype and shape, "npy" of any; "object" for all else.
+    form: "int", "float", "text", "bytes"; "array" of one dtype and shape, "npy" of any; "list", a Python list of numbers, of any
+    length; "object" for all else.
     """
 
     form: str
@@ -42,7 +48,8 @@ class Value:
 
     def __str__(self) -> str:
         if self.form not in ("array", "npy"):
-            return {"text": "str", "object": "another object"}.get(self.form, self.form)
+            lists = {"int64": "a list of int", "float64": "a list of float"}
+            return {"text": "str", "object": "another object", "list": lists.get(self.dtype, "a list")}.get(self.form, self.form)
         return f"{self.dtype}[{','.join(map(str, self.shape))}]" if self.form == "array" else "an array"
 
 
@@ -75,6 +82,8 @@ def as_array(value: Any) -> np.ndarray[Any, Any] | None:
         if value.layout != torch.strided or value.is_quantized or str(value.dtype).removeprefix("torch.") not in (*NAMES, "bool"):
             return None
         value = value.detach().cpu().resolve_neg()
+        if value.dtype == torch.bool:
+            return value.view(torch.uint8).numpy()
         return (value.contiguous().view(torch.uint16) if value.dtype == torch.bfloat16 else value).numpy()
     if is_picture(value):
         return pixels_of(value)
@@ -98,6 +107,18 @@ def dtype_of(value: Any, array: np.ndarray[Any, Any]) -> str:
     return "bfloat16" if name == "bfloat16" else array.dtype.name
 
 
+def list_numbers(value: Any) -> np.ndarray[Any, Any] | None:
+    """The numbers of a Python list that holds nothing else."""
+    if not isinstance(value, list) or any(isinstance(v, (bool, str, bytes)) or v is None for v in value[:1]):
+        return None
+    try:
+        array = np.asarray(value) if value else np.empty(0, np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    plain = array.ndim == 1 and array.dtype.name in ("int64", "float64")
+    return array if plain and not any(isinstance(v, bool) for v in value) else None
+
+
 def describe(value: Any) -> Value | None:
     """What a value is; None of one that is not there."""
     if value is None:
@@ -114,7 +135,8 @@ def describe(value: Any) -> Value | None:
         return Value("bytes")
     array = as_array(value)
     if array is None:
-        return Value("object")
+        numbers = list_numbers(value)
+        return Value("object") if numbers is None else Value("list", numbers.dtype.name if value else "")
     dtype = dtype_of(value, array)
     if array.ndim == 0 and array.dtype.kind in "iu" and dtype != "bfloat16" and int(array) in _INT64:
         return Value("int")
@@ -131,6 +153,8 @@ def both(a: Value | None, b: Value | None) -> Value | None:
         return Value("float")
     if a.form in ("array", "npy") and b.form in ("array", "npy"):
         return Value("npy", a.dtype if a.dtype == b.dtype else "")
+    if a.form == b.form == "list":  # an empty one says nothing of the others
+        return Value("list", max(a.dtype, b.dtype) if "" in (a.dtype, b.dtype) else "float64")
     return Value("object")
 
 
@@ -199,6 +223,27 @@ def npy_bytes(array: np.ndarray[Any, Any], dtype: str) -> bytes:
     return _NPY.pack(b"\x93NUMPY", 1, 0, len(header)) + header.encode() + np.ascontiguousarray(array).tobytes()
 
 
+def as_float(number: Any, name: str) -> float:
+    """A number among others that have fractions; one that would become another number is refused."""
+    if hasattr(number, "item"):
+        number = number.item()
+    if not isinstance(number, float):
+        number = operator.index(number)
+        if int(float(number)) != number:
+            raise Mismatch(f"field '{name}' is {number} here, which no float64 holds, and a number with a fraction elsewhere")
+    return float(number)
+
+
+def numbers_as(value: list[Any], name: str, dtype: str) -> np.ndarray[Any, Any]:
+    """The numbers of a list, among lists of this type."""
+    numbers = list_numbers(value)
+    assert numbers is not None
+    out = numbers.astype(dtype, copy=False)
+    if out.dtype != numbers.dtype and not (out.astype(numbers.dtype) == numbers).all():
+        raise Mismatch(f"field '{name}' has a whole number here that no float64 holds, and numbers with fractions elsewhere")
+    return out
+
+
 def convert(value: Any, name: str, wanted: Value) -> bytes | None:
     """A value as the engine takes it; None of one that is not there."""
     if value is None:
@@ -215,12 +260,15 @@ def convert(value: Any, name: str, wanted: Value) -> bytes | None:
             "look at more of them: probe=1000"
         )
     if wanted.form in ("int", "float"):
-        number = value.item() if hasattr(value, "item") else value
-        return struct.pack("<q", operator.index(number)) if wanted.form == "int" else struct.pack("<d", float(number))
+        if wanted.form == "int":
+            return struct.pack("<q", operator.index(value.item() if hasattr(value, "item") else value))
+        return struct.pack("<d", as_float(value, name))
     if wanted.form == "text":
         return str(value).encode()
     if wanted.form == "bytes":
         return bytes(value)
+    if wanted.form == "list":
+        return npy_bytes(numbers_as(value, name, wanted.dtype), wanted.dtype)
     array = as_array(value)
     assert array is not None
     return np.ascontiguousarray(array).tobytes() if wanted.form == "array" else npy_bytes(array, found.dtype)
@@ -239,7 +287,7 @@ class Items:
             if names.count(name) > 1 or ";" in name or not name:
                 raise UsageError(f"{owner}: a sample has a part named {name!r}, which no field can be: give it another name")
         for _, leaf in self.leaves:
-            if leaf.value is None:  # None in all that were looked at
+            if leaf.value is None or leaf.value == Value("list"):  # None, or an empty list, in all that were looked at
                 leaf.value = Value("object")
         self.values: list[Value] = [leaf.value for _, leaf in self.leaves if leaf.value is not None]
         self.names = names
@@ -290,24 +338,30 @@ class Items:
     def convert(self, value: Any, number: int) -> bytes | None:
         return convert(value, self.names[number], self.values[number])
 
+    def missing(self, number: int) -> None:
+        raise Missing(f"the sample has no field '{self.names[number]}'; where some lack it, say default=… or optional=True")
+
     def explain(self, error: BaseException) -> tuple[bool, str]:
         """Whether the sample is bad, and the words for it; they lead back to the exception."""
         if isinstance(error, Mismatch):
             return False, str(error)
+        if isinstance(error, Missing):
+            return True, str(error)
         if type(error) is BadSample and str(error).startswith(f"{self.owner} returned None"):
             return True, str(error)
         remember(error)
         hint = ""
-        if type(error).__name__ == "ProgrammingError" and "same thread" in str(error):
+        words = words_of(error)
+        if type(error).__name__ == "ProgrammingError" and "same thread" in words:
             hint = (
                 "; headrace reads in one thread of its own: open the connection in __getitem__, or with check_same_thread=False"
             )
-        return isinstance(error, DataError), f"{self.owner}.__getitem__ raised {type(error).__name__}: {error}{hint}"
+        return isinstance(error, DataError), f"{self.owner}.__getitem__ raised {words}{hint}"
 
     # -- for the engine ---------------------------------------------------------------------------
 
     def schema(self) -> list[dict[str, Any]]:
-        kinds = {"npy": "npy", "object": "bytes"}
+        kinds = {"list": "npy", "object": "bytes"}
         return [
             {
                 "name": name,
@@ -327,6 +381,7 @@ class Items:
             "item": shapes.get(self.tree.kind, "other") if flat and texts else "other",
             "flatten": self.flatten,
             "convert": self.convert,
+            "missing": self.missing,
             "tensor": None if torch is None else torch.Tensor,
             "fields": [self._form(name, value, torch) for name, value in zip(self.names, self.values)],
         }

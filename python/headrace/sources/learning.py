@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import BadSample, DataError, UsageError
+from ..processes.calling import words_of
 from .items import Items, Mismatch, Tree, merged, tree_of
 
 _USUAL = 4  # samples: the first two, one in the middle, the last
@@ -51,7 +52,7 @@ def learn(owner: str, fetch: Callable[[int], Any], numbers: Sequence[int]) -> It
             last = e
             continue
         except Exception as e:
-            raise UsageError(f"{owner}.__getitem__({n}) raised {type(e).__name__}: {e}") from e
+            raise UsageError(f"{owner}.__getitem__({n}) raised {words_of(e)}") from e
         try:
             tree = tree_of(item) if tree is None else merged(tree, tree_of(item))
         except Mismatch as e:

@@ -106,7 +106,7 @@ def from_python(
     if files is not None:
         return Dataset(_with_files(obj, files, root, owner, fingerprint), fields)
     if root is not None:
-        raise UsageError("root= goes with files=: what the paths of those columns are relative to")
+        raise UsageError("root= is the folder of the paths in files=; give files=['column'] too")
     if type(obj).__module__.partition(".")[0] == "datasets":
         from .hugging_face import from_hugging_face
 

@@ -18,6 +18,7 @@ from .items import Items
 
 _pools: weakref.WeakSet[Processes] = weakref.WeakSet()
 _FAILURE = struct.Struct("<IBII")
+_ENCODED = bytes(4)  # the form of a call whose samples go into one place, encoded
 _MOST_WORDS = 60_000  # bytes about all failures of a call
 
 
@@ -32,6 +33,7 @@ class Rows:
     def __init__(self, obj: Any, items: Items, many: bool) -> None:
         self.obj, self.items, self.many = obj, items, many
         self._encoder: Any = None
+        self._fetch: Any = None
 
     def __getstate__(self) -> tuple[Any, Items, bool]:
         return self.obj, self.items, self.many
@@ -39,12 +41,15 @@ class Rows:
     def __setstate__(self, state: tuple[Any, Items, bool]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
-    def serve(self, numbers: bytes, place: memoryview) -> tuple[bytes, bytes]:
+    def serve(self, header: bytes, places: list[memoryview]) -> tuple[bytes, bytes]:
         """The answer, and the rows that the place has no room for."""
         if self._encoder is None:
             self._encoder = _core.ItemEncoder(self.items.encoder())
-        many = self.obj.__getitems__ if self.many else None
-        answer, more, failed = self._encoder.encode_rows(self.obj, many, numbers, place)
+            self._fetch = _core.ItemFetch(self.obj, self.obj.__getitems__ if self.many else None)
+        if header[:4] == _ENCODED:
+            answer, more, failed = self._encoder.encode_rows(self._fetch, header[4:], places[0])
+        else:
+            answer, more, failed = b"", b"", self._encoder.make_rows(self._fetch, header, places)
         if failed:
             room = _MOST_WORDS // len(failed) - _FAILURE.size
             answer += b"".join(self._failure(number, error, room) for number, error in failed)

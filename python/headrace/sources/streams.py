@@ -49,6 +49,13 @@ class Stream:
     def __getitem__(self, i: Any) -> Any:
         raise UsageError(f"{self.owner} is a stream: it has no sample {i!r} to ask for; hr.Loader takes it")
 
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise UsageError(
+            f"{self.owner} is a stream: it has no views, joins or sums; filter in the generator, or give a list, list({self.owner}())"
+        )
+
+    where = split = repeat = balance = rename = __add__ = _refuse
+
     def begin(self) -> Iterator[Any]:
         """From the first sample on."""
         if callable(self.obj) and not hasattr(self.obj, "__iter__"):

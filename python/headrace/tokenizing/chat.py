@@ -9,12 +9,12 @@ for it.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import BadSample, UsageError
+from .encoders import settings_beside, token_text
 
 _SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token")
 
@@ -36,18 +36,23 @@ class Template:
     def marks(self) -> bool:
         return "generation" in self.text and "endgeneration" in self.text
 
-    def render(self, messages: Any, roles: Sequence[str]) -> tuple[str, list[Span]]:
-        """The chat as text, and from where to where those of ``roles`` speak."""
-        check_messages(messages)
-        if self.marks:
-            text, spans = self._render(messages, False)
-            return text, spans if "assistant" in roles else []
-        text, _ = self._render(messages, False)
-        return text, [self._span(messages, i, text) for i, m in enumerate(messages) if m["role"] in roles]
+    def render(self, chat: Any, roles: Sequence[str], tools: Any = None) -> tuple[str, list[Span]]:
+        """The chat as text, and from where to where those of ``roles`` speak. A template that marks answers knows better.
 
-    def _span(self, messages: Any, i: int, text: str) -> Span:
-        prompt, _ = self._render(messages[:i], messages[i]["role"] == "assistant")
-        until, _ = self._render(messages[: i + 1], False)
+        A chat is a list of messages, or a dict with them and more for the template: ``{"messages": […], "tools": […]}``."""
+        more = {} if tools is None else {"tools": tools}
+        if isinstance(chat, dict) and "messages" in chat:
+            more |= {name: value for name, value in chat.items() if name != "messages" and value is not None}
+            chat = chat["messages"]
+        check_messages(chat)
+        text, spans = self._render(chat, False, more)
+        if self.marks:
+            return text, spans
+        return text, [self._span(chat, i, text, more) for i, m in enumerate(chat) if m["role"] in roles]
+
+    def _span(self, messages: Any, i: int, text: str, more: dict[str, Any]) -> Span:
+        prompt, _ = self._render(messages[:i], messages[i]["role"] == "assistant", more)
+        until, _ = self._render(messages[: i + 1], False, more)
         if not until.startswith(prompt) or not text.startswith(until):
             raise UsageError(
                 "the chat template writes earlier messages otherwise once more follow, so that answers cannot be found in its text: "
@@ -55,14 +60,14 @@ class Template:
             )
         return len(prompt), len(until)
 
-    def _render(self, messages: Any, prompt: bool) -> tuple[str, list[Span]]:
+    def _render(self, messages: Any, prompt: bool, more: dict[str, Any]) -> tuple[str, list[Span]]:
         import jinja2
 
         if not messages and not prompt:
             return "", []
         template = self._environment()
         try:
-            return template.render(messages=messages, add_generation_prompt=prompt, **self.tokens)
+            return template.render(**{**self.tokens, **more, "messages": messages, "add_generation_prompt": prompt})
         except (jinja2.TemplateError, TypeError, KeyError, IndexError, ValueError) as e:
             if isinstance(e, UsageError):
                 raise
@@ -94,7 +99,7 @@ def template_of(tokenizer: Any, given: Any) -> Template:
         folder = place if os.path.isdir(place) else os.path.dirname(place) or "."
         beside = _beside(folder)
         found = given if given is not None else beside.get("chat_template")
-        tokens = {name: value for name in _SPECIAL if (value := _token(beside.get(name))) is not None}
+        tokens = {name: value for name in _SPECIAL if (value := token_text(beside.get(name))) is not None}
     if isinstance(found, list):  # several, each with a name
         found = {t["name"]: t["template"] for t in found}
     if isinstance(found, Mapping):
@@ -110,24 +115,9 @@ def template_of(tokenizer: Any, given: Any) -> Template:
 
 
 def _beside(folder: str) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        try:
-            with open(os.path.join(folder, name), encoding="utf-8") as f:
-                read = json.load(f)
-        except FileNotFoundError:
-            continue
-        except ValueError as e:
-            raise UsageError(f"{os.path.join(folder, name)}: it is no JSON: {e}") from None
-        out.update({k: v for k, v in read.items() if v is not None})
+    out = settings_beside(folder)
     template = os.path.join(folder, "chat_template.jinja")
     if os.path.exists(template):
         with open(template, encoding="utf-8") as f:
             out["chat_template"] = f.read()
     return out
-
-
-def _token(value: Any) -> str | None:
-    """A token is written as text, or as an object with its text."""
-    found = value.get("content") if isinstance(value, dict) else value
-    return found if isinstance(found, str) else None

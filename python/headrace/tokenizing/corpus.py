@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,8 @@ import numpy as np
 from .. import _core
 from ..dataset import Dataset
 from ..dataset import open as open_dataset
-from ..errors import DataError, UsageError
-from ..fields import text
+from ..errors import BadSample, DataError, UsageError
+from ..fields import Field, TextField, json_, text
 from ..hub import resolved
 from ..source_paths import urls_of
 from ..storage import Storage, using
@@ -32,6 +32,7 @@ _READ_DOCUMENTS = 512  # at a time
 _READ_BYTES = 1 << 20
 _TRY = 4096  # read together, where one that is bad makes all of them be read one by one
 _AHEAD = 8  # files whose first piece is read before they are wanted
+_TEXT_KINDS = ("text", "bytes")
 _USUAL_FIELDS = ("text", "txt", "content", "document")
 _LINES = re.compile(r"\.(jsonl|ndjson|json)(\.(gz|zst))?$", re.IGNORECASE)
 _PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
@@ -100,15 +101,32 @@ def corpus_of(source: Any, field: str | None, storage: Storage | None) -> Corpus
     return Documents(open_dataset(urls, storage=storage), field)
 
 
-def _chosen(field: str | None, names: Sequence[str], texts: Sequence[str], where: str) -> str:
-    if field is not None:
-        if field not in names:
-            raise UsageError(f"field: {where} have {', '.join(names)}, not '{field}'")
-        return field
-    usual = [n for n in _USUAL_FIELDS if n in names]
+def _chosen(names: Sequence[str], texts: Sequence[str]) -> str:
+    """The field with the texts, where none is given."""
+    usual = [n for n in _USUAL_FIELDS if n in texts]
     if usual or len(texts) == 1:
         return (usual or list(texts))[0]
     raise UsageError(f"which field has the texts? field= is one of {', '.join(texts or names)}")
+
+
+class _Member:
+    """A text inside a JSON value."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.__name__ = "member"
+
+    def __call__(self, value: Any) -> str:
+        for name in self.path.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(value, str):
+            raise BadSample(f"its '{self.path}' is no text" if value is not None else f"it has no text '{self.path}'")
+        return value
+
+
+def _texts_in(kinds: Mapping[str, str]) -> list[str]:
+    """Where texts may be."""
+    return [f"{n}.MEMBER" if kind == "json" else n for n, kind in kinds.items() if kind in (*_TEXT_KINDS, "json")]
 
 
 # -- a data set ------------------------------------------------------------------------------------
@@ -118,11 +136,20 @@ class Documents(Corpus):
     """Samples of a data set: Parquet, Arrow, tars, folders, or what a user opened."""
 
     unit = "documents"
+    _asked: Field
 
     def __init__(self, data: Dataset, field: str | None) -> None:
         self.data, self.units = data, len(data)
         kinds = {f["name"]: f["kind"] for f in data._source.fields}
-        self.field = _chosen(field, list(kinds), [n for n in kinds if kinds[n] == "text"], "the data")
+        self.field = field or _chosen(_texts_in(kinds), [n for n in kinds if kinds[n] == "text"])
+        outer, _, member = self.field.partition(".")
+        if kinds.get(self.field) in _TEXT_KINDS:
+            self._asked = text(self.field)
+        elif member and (kinds.get(outer) == "json" or outer in data._source.objects):
+            self._asked = json_(outer).map(_Member(member))
+        else:
+            holds = f"'{self.field}' holds {kinds[self.field]}" if self.field in kinds else f"the data have no '{self.field}'"
+            raise UsageError(f"field: {holds}; texts are in {', '.join(_texts_in(kinds)) or 'none of its fields'}")
 
     def identity(self) -> dict[str, Any]:
         return {"source": self.data.fingerprint, "documents": len(self.data)}
@@ -143,9 +170,17 @@ class Documents(Corpus):
     def _texts(self, data: Dataset, first: int) -> Iterator[Texts]:
         if not self.skips:
             done = 0
-            for texts in self._fast(data):
-                done += len(texts)
-                yield Texts(texts, [], done)
+            try:
+                for texts in self._fast(data):
+                    done += len(texts)
+                    yield Texts(texts, [], done)
+            except DataError:
+                for begin in range(done, len(data), _TRY):
+                    bad = self._one_by_one(data[begin : begin + _TRY], first + begin, done).bad
+                    if bad:  # the first one is named, and raises
+                        yield Texts([], bad[:1], done)
+                        return
+                raise
             return
         good = 0
         for begin in range(0, len(data), _TRY):
@@ -163,7 +198,7 @@ class Documents(Corpus):
     def _fast(self, data: Dataset) -> Iterator[list[str]]:
         from ..loader import Loader
 
-        fields = {"text": text(self.field)}
+        fields = {"text": self._asked}
         size = min(_READ_DOCUMENTS, len(data))
         with Loader(data, size, fields, shuffle=False, tail="keep", rank=0, world_size=1, output="numpy") as loader:
             for batch in loader.epoch(0):
@@ -171,12 +206,16 @@ class Documents(Corpus):
 
     def _one_by_one(self, data: Dataset, first: int, good: int) -> Texts:
         out = Texts([], [], 0)
+        stored = isinstance(self._asked, TextField)
         for i in range(len(data)):
             try:
-                value = data[i][self.field]
-                out.texts.append(value.decode() if isinstance(value, bytes) else str(value))
+                if stored:
+                    value = data[i][self.field]
+                    out.texts.append(value.decode() if isinstance(value, bytes) else str(value))
+                else:
+                    out.texts.extend(next(self._fast(data[i : i + 1])))
             except (DataError, KeyError, UnicodeDecodeError) as e:
-                cause = f"it has no '{self.field}'" if isinstance(e, KeyError) else str(e)
+                cause = f"it has no '{self.field}'" if isinstance(e, KeyError) else str(e).split("; bad_samples=")[0]
                 place = getattr(e, "file", "") or "the data"
                 out.bad.append(Bad(good + len(out.texts), f"{place}, document {first + i}", cause))
         return out
@@ -243,9 +282,12 @@ class JsonLines(_Files):
                 if not isinstance(members, dict):
                     raise ValueError(f"{type(members).__name__}, and an object is wanted")
             except ValueError as e:
-                raise DataError(f"{self.paths[file]}: its first line is no JSON object: {e}") from None
-            texts = [n for n, v in members.items() if isinstance(v, str)]
-            return _chosen(None, list(members), texts, "the lines")
+                raise DataError(
+                    f"{self.paths[file]}: its first line is no JSON object: {e}; JSON lines have one object a line, as "
+                    "jq -c '.[]' makes them of a list"
+                ) from None
+            inner = [f"{n}.MEMBER" for n, v in members.items() if isinstance(v, dict)]
+            return _chosen(inner or list(members), [n for n, v in members.items() if isinstance(v, str)])
         raise UsageError(f"{self.paths[0]}: there is no document in the data")
 
     def _can_cut(self, file: int) -> bool:

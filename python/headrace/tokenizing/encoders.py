@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import abc
 import hashlib
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import UsageError
+from ..errors import StorageError, UsageError
 
 #: What tokenizers call the end of a document, the most usual first.
 _ENDS = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eot|>", "[SEP]")
@@ -31,6 +32,8 @@ class Encoder(abc.ABC):
     name: str  # tells tokenizers apart: a hash of what this one knows
     frees_gil: bool  # others run while encode_one() works
     has_offsets = False
+    own_end: str | None = None  # what the tokenizer's own settings call the end of a text,
+    own_pad: str | None = None  # and what fills rows up
 
     @abc.abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Any]:
@@ -45,13 +48,17 @@ class Encoder(abc.ABC):
         """Of a token by its text."""
 
     def usual_pad(self) -> int | None:
-        return next((n for n in map(self.number, _PADS) if n is not None), None)
+        return self._first_of(self.own_pad, _PADS)
+
+    def _first_of(self, own: str | None, usual: Sequence[str]) -> int | None:
+        tokens = usual if own is None else (own, *usual)
+        return next((n for n in map(self.number, tokens) if n is not None), None)
 
     def numbers(self, value: Any) -> list[int]:
         return value
 
     def usual_end(self) -> int | None:
-        return next((n for n in map(self.number, _ENDS) if n is not None), None)
+        return self._first_of(self.own_end, _ENDS)
 
 
 class _HuggingFace(Encoder):
@@ -128,6 +135,31 @@ class _SentencePiece(Encoder):
         return end if end >= 0 else super().usual_end()
 
 
+def settings_beside(folder: str) -> dict[str, Any]:
+    """What transformers keeps in the files beside a ``tokenizer.json``."""
+    out: dict[str, Any] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        try:
+            with open(os.path.join(folder, name), encoding="utf-8") as f:
+                read = json.load(f)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except ValueError as e:
+            raise UsageError(f"{os.path.join(folder, name)}: it is no JSON: {e}") from None
+        out.update({k: v for k, v in read.items() if v is not None})
+    return out
+
+
+def token_text(value: Any) -> str | None:
+    """A token is written as text, or as an object with its text."""
+    found = value.get("content") if isinstance(value, dict) else getattr(value, "content", value)
+    return found if isinstance(found, str) else None
+
+
+def _own_tokens(settings: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    return token_text(settings.get("eos_token")), token_text(settings.get("pad_token"))
+
+
 def _needed(module: str, package: str, what: str) -> Any:
     import importlib
 
@@ -151,7 +183,9 @@ def _from_path(place: str) -> Encoder:
     try:
         if place.endswith(".model"):
             return _SentencePiece(_needed("sentencepiece", "sentencepiece", place).SentencePieceProcessor(model_file=place))
-        return _HuggingFace(_needed("tokenizers", "tokenizers", place).Tokenizer.from_file(place))
+        out = _HuggingFace(_needed("tokenizers", "tokenizers", place).Tokenizer.from_file(place))
+        out.own_end, out.own_pad = _own_tokens(settings_beside(os.path.dirname(place) or "."))
+        return out
     except UsageError:
         raise
     except Exception as e:
@@ -168,11 +202,17 @@ def encoder_of(tokenizer: Any) -> Encoder:
                 return _Tiktoken(tiktoken.get_encoding(text[len("tiktoken:") :]))
             except ValueError as e:
                 raise UsageError(f"{text}: tiktoken has no such encoding: {e}") from e
+            except OSError as e:  # those of requests are such, too
+                raise StorageError(
+                    f"{text}: tiktoken downloads an encoding once, and could not: {e}; TIKTOKEN_CACHE_DIR names a folder that has it"
+                ) from e
         return _from_path(text)
     inner = getattr(tokenizer, "backend_tokenizer", tokenizer)  # of transformers
     kind = type(inner).__name__
     if kind == "Tokenizer" and hasattr(inner, "encode_batch"):
-        return _HuggingFace(type(inner).from_str(inner.to_str()))  # a copy: settings are changed
+        out = _HuggingFace(type(inner).from_str(inner.to_str()))  # a copy: settings are changed
+        out.own_end, out.own_pad = _own_tokens({n: getattr(tokenizer, n, None) for n in ("eos_token", "pad_token")})
+        return out
     if kind == "Encoding" and hasattr(inner, "encode_ordinary_batch"):
         return _Tiktoken(inner)
     if hasattr(inner, "piece_to_id"):

@@ -7,6 +7,8 @@ does not. A tokenizer is loaded once in each process, when its first text comes.
 
 from __future__ import annotations
 
+import copy
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +17,7 @@ import numpy as np
 from ..checks import one_of, whole
 from ..dtypes import dtype_name
 from ..errors import BadSample, UsageError
-from ..field import Called, Self
+from ..field import Called, Field, Self
 from .chat import Template, template_of
 from .encoders import Encoder, Encoding, encoder_of
 
@@ -67,13 +69,46 @@ class _Loaded:
             self._encoder = encoder_of(self._given)
         return self._encoder
 
+    @property
+    def said(self) -> str:
+        """As a command names it."""
+        return str(self._given) if isinstance(self._given, (str, os.PathLike)) else "TOKENIZER"
+
     def __getstate__(self) -> dict[str, Any]:
         given = self._given
         inner = getattr(given, "backend_tokenizer", given)
         return {"_given": inner, "_encoder": None}
 
 
-class TokenizeText:
+class Tokens:
+    """What makes the numbers of a sample. Their lengths are counted ahead where rows are packed (``lengths.py``)."""
+
+    _tokenizer: _Loaded
+    _cut: _Cut
+
+    @property
+    def is_fixed(self) -> bool:
+        return self._cut.fixed
+
+    def identity(self) -> str:
+        """Names all that the number of tokens before the cut depends on: another tokenizer or template has another one."""
+        raise NotImplementedError
+
+    def options(self) -> str:
+        """The same for ``headrace index --lengths FIELD``."""
+        raise NotImplementedError
+
+    def counting(self) -> Any:
+        """A function of the same value, that gives the numbers alone, before the cut."""
+        raise NotImplementedError
+
+    def cut_lengths(self, lengths: np.ndarray) -> np.ndarray:
+        """How long the numbers are after the cut."""
+        most = self._cut.max_len
+        return lengths if most is None else np.minimum(lengths, np.uint32(most))
+
+
+class TokenizeText(Tokens):
     """``str`` to numbers."""
 
     def __init__(self, tokenizer: Any, cut: _Cut, special: bool, end: bool, pad: int) -> None:
@@ -93,20 +128,66 @@ class TokenizeText:
             numbers = [*numbers, self._end]
         return self._cut(numbers, _TYPES[self._cut.dtype][0], self._pad)
 
+    def identity(self) -> str:
+        return f"text {self._tokenizer.encoder.name} special={self._special} end={self._end is not None}"
 
-class TokenizeChat:
+    def options(self) -> str:
+        more = ("" if self._special else " --no-special") + ("" if self._end is None else " --end")
+        return f"--tokenizer {self._tokenizer.said}{more}"
+
+    def counting(self) -> Any:
+        other = copy.copy(self)
+        other._cut = _Cut(None, "right", False, "i64")
+        return other
+
+
+class TokenizeChat(Tokens):
     """A list of messages to numbers and, for each, whether the assistant said it."""
 
-    def __init__(self, tokenizer: Any, template: Template, cut: _Cut, roles: Sequence[str], pad: int) -> None:
-        self._tokenizer, self._template, self._cut, self._pad = _Loaded(tokenizer), template, cut, pad
-        self._roles = tuple(roles)
+    def __init__(self, tokenizer: Any, template: Any, cut: _Cut, roles: Sequence[str], tools: Any, pad: int) -> None:
+        self._tokenizer, self._template = _Loaded(tokenizer), template_of(tokenizer, template)
+        self._cut, self._pad, self._has_own_template = cut, pad, template is not None
+        self._roles, self._tools = tuple(roles), tools
+        if self._template.marks and self._roles != ("assistant",):
+            raise UsageError(
+                f"roles={', '.join(self._roles)!r}: the chat template marks what counts by {{% generation %}}; leave roles= out, "
+                "or mark the others in the template"
+            )
         self.__name__ = "chat"
 
     def __call__(self, messages: Any) -> tuple[np.ndarray, np.ndarray]:
-        text, spans = self._template.render(messages, self._roles)
+        text, spans = self._template.render(messages, self._roles, self._tools)
         found = self._tokenizer.encoder.encode_one(text, False, offsets=True)
         numbers = self._cut(found.numbers, _TYPES[self._cut.dtype][0], self._pad)
         return numbers, self._cut(_mask(found, spans), np.uint8, 0)
+
+    def identity(self) -> str:
+        tools = "" if self._tools is None else f" tools={self._tools!r}"
+        return f"chat {self._tokenizer.encoder.name} {self._template.text!r} {sorted(self._template.tokens.items())}{tools}"
+
+    def options(self) -> str:
+        return f"--tokenizer {self._tokenizer.said} --chat" + (" --template FILE" if self._has_own_template else "")
+
+    def counting(self) -> Any:
+        return CountChat(self._tokenizer, self._template, self._tools)
+
+
+class CountChat:
+    """The numbers of a chat, without looking for the answers."""
+
+    def __init__(self, tokenizer: _Loaded, template: Template, tools: Any) -> None:
+        self._tokenizer, self._template, self._tools = tokenizer, template, tools
+        self.__name__ = "chat"
+
+    def __call__(self, messages: Any) -> np.ndarray:
+        text, _ = self._template.render(messages, (), self._tools)
+        return np.asarray(self._tokenizer.encoder.encode_one(text, False).numbers, np.int64)
+
+
+def tokens_of(field: Field) -> Tokens | None:
+    """What makes the field's numbers, where they are tokens made while loading and nothing follows."""
+    only = field.functions[0] if len(field.functions) == 1 else None
+    return only if isinstance(only, Tokens) else None
 
 
 def _mask(found: Encoding, spans: Sequence[tuple[int, int]]) -> np.ndarray:
@@ -148,6 +229,7 @@ def chatted(
     truncate: Any,
     template: Any,
     roles: Any,
+    tools: Any,
     fixed: Any,
     pad: Any,
     dtype: Any,
@@ -160,8 +242,10 @@ def chatted(
         raise UsageError("chat() needs a tokenizer of Hugging Face's, which tells what letters a token stands for")
     if isinstance(roles, str):
         roles = (roles,)
+    if tools is not None and not (isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools)):
+        raise UsageError(f"tools is a list of dicts, as the chat template takes them, not {tools!r}")
     value = _pad_value(encoder, pad)
-    function = TokenizeChat(tokenizer, template_of(tokenizer, template), cut, roles, value)
+    function = TokenizeChat(tokenizer, template, cut, roles, tools, value)
     shapes = {"": cut.shape, "_loss_mask": cut.shape}
     return _mapped(field, function, encoder, cut, value, shapes, {"": cut.dtype, "_loss_mask": "u8"}, processes)
 
@@ -170,8 +254,6 @@ def _mapped(field: Self, function: Any, encoder: Encoder, cut: _Cut, pad: int, s
     if field.functions or field.many:
         raise UsageError(f"field '{field.field}': tokenize() and chat() come first, and are not for many=True")
     if processes == "auto":
-        import os
-
         processes = 0 if encoder.frees_gil else max(1, len(os.sched_getaffinity(0)))
     out = field.map(function, processes=processes)
     called = Called(shape, dtype, out.called.processes, out.called.timeout, named=isinstance(shape, Mapping))

@@ -298,11 +298,14 @@ def _batches(texts: Iterator[Texts]) -> Iterator[Texts]:
 
 def _claim(folder: Path, description: dict[str, Any]) -> None:
     """The folder is this job's: empty, or begun by the same."""
-    (folder / ".tokenize").mkdir(parents=True, exist_ok=True)
+    try:
+        (folder / ".tokenize").mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"{folder}: this is a file, or lies in one; give a folder") from None
     place = folder / ".tokenize" / "job.json"
     if not place.exists():
         others = [p.name for p in folder.iterdir() if p.name != ".tokenize"]
-        if others:
+        if others and not place.exists():  # another rank may have begun since
             (folder / ".tokenize").rmdir()
             raise UsageError(f"{folder}: the folder has {others[0]} in it; give an empty one")
         write_json(place, description)

@@ -343,7 +343,7 @@ Result<PartPointer> index(const ShardInput& shard) {
 Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
                    Buffer& decoded) {
   if (unit.encoding > static_cast<uint32_t>(ArrowCompression::kZstd))
-    return corrupt("not a buffer that was indexed").at(0);
+    return not_as_indexed("buffer").at(0);
   const Status status = open_arrow_buffer(static_cast<ArrowCompression>(unit.encoding), stored,
                                           unit.decoded_bytes, decoded);
   return status.ok() ? status : status.at(0);

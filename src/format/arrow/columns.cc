@@ -7,6 +7,7 @@
 #include <charconv>
 #include <set>
 
+#include "format/arrow/times.h"
 #include "index/part.h"
 
 namespace headrace {
@@ -160,8 +161,7 @@ class Planner {
       leaf.field.dtype = wanted->empty() ? std::nullopt : dtype_named(*wanted);
     if (field.type != ArrowType::kInt && field.type != ArrowType::kFloat &&
         field.type != ArrowType::kBool)
-      notice(fmt::format("column '{}' of type {} is read as the {} that it is stored as", name,
-                         type_name(field), dtype_name(dtype)));
+      notice(time_notice(name, type_name(field), dtype, field.unit));
     return true;
   }
 

@@ -86,6 +86,12 @@ std::optional<DType> float_type(fb::Precision precision) {
   return {};
 }
 
+std::string_view unit_name(fb::TimeUnit unit) {
+  if (unit == fb::TimeUnit::Second) return "s";
+  if (unit == fb::TimeUnit::Millisecond) return "ms";
+  return unit == fb::TimeUnit::Microsecond ? "us" : "ns";
+}
+
 // What the type's own table says.
 Status take_type(const fb::Field& in, ArrowField& out) {
   if (in.type() == nullptr || in.type_type() == fb::Type::NONE || in.type_type() > fb::Type::MAX)
@@ -104,18 +110,26 @@ Status take_type(const fb::Field& in, ArrowField& out) {
       break;
     case fb::Type::Date:
       out.dtype = in.type_as_Date()->unit() == fb::DateUnit::Day ? DType::kI32 : DType::kI64;
+      out.unit = out.dtype == DType::kI32 ? "D" : "ms";
       break;
     case fb::Type::Time:
       out.dtype = in.type_as_Time()->bit_width() == 32 ? DType::kI32 : DType::kI64;
+      out.unit = unit_name(in.type_as_Time()->unit());
       break;
     case fb::Type::Timestamp:
+      out.dtype = DType::kI64;
+      out.unit = unit_name(in.type_as_Timestamp()->unit());
+      break;
     case fb::Type::Duration:
       out.dtype = DType::kI64;
+      out.unit = unit_name(in.type_as_Duration()->unit());
       break;
     default:
       is_number = false;
   }
-  if (is_number && !out.dtype)
+  // Polars writes integers of 128 bits: they are left out as other types are that no field holds.
+  const bool is_wide = in.type_type() == fb::Type::Int && in.type_as_Int()->bit_width() == 128;
+  if (is_number && !out.dtype && !is_wide)
     return corrupt(fmt::format("column '{}' has numbers of a width that does not exist", out.name));
   if (const auto* type = in.type_as_FixedSizeBinary()) out.width = type->byte_width();
   if (const auto* type = in.type_as_FixedSizeList()) out.width = type->list_size();

@@ -62,8 +62,9 @@ struct ArrowField {
   ArrowType type = ArrowType::kNull;
   bool nullable = true;
   std::optional<DType> dtype = {};  // of numbers, and of the integers that dates and times are
-  int64_t width = 0;                // bytes of a kFixedSizeBinary, items of a kFixedSizeList
-  bool is_dense = false;            // of a kUnion
+  std::string_view unit = {};  // of dates and times, as NumPy calls it: "D", "s", "ms", "us", "ns"
+  int64_t width = 0;           // bytes of a kFixedSizeBinary, items of a kFixedSizeList
+  bool is_dense = false;       // of a kUnion
   // In place of values the batches have numbers of this type, into the dictionary of this id.
   std::optional<int64_t> dictionary = {};
   DType index_type = DType::kI32;

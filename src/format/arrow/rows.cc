@@ -315,8 +315,10 @@ Status ArrowRows::add_number(const ArrowLeaf& leaf, uint64_t at,
   } else {
     take_integer(words, *field.dtype, at, value.integer);
     if (field.dtype == DType::kU64 && value.integer < 0)
-      return unsupported(fmt::format("column '{}' holds {}, which is beyond 64 bits with a sign",
-                                     leaf.field.name, static_cast<uint64_t>(value.integer)));
+      return unsupported(
+          fmt::format("column '{}' holds {}, and numbers above 2^63 are not read; write the file "
+                      "again with the column as text, or without it",
+                      leaf.field.name, static_cast<uint64_t>(value.integer)));
   }
   out.push_back(value);
   return {};

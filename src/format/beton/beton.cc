@@ -230,7 +230,7 @@ Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes sto
                    Buffer& decoded) {
   const uint32_t height = unit.encoding >> 16;
   const uint32_t width = unit.encoding & 0xffff;
-  if (stored.size() != uint64_t{3} * width * height) return corrupt("not the picture indexed");
+  if (stored.size() != uint64_t{3} * width * height) return not_as_indexed("picture");
   const std::string text = fmt::format(
       "{{'descr': '|u1', 'fortran_order': False, 'shape': ({}, {}, 3), }}", height, width);
   decoded.resize(kNpyHead + stored.size());

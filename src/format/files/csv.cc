@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "format/files/lists.h"
 #include "index/names.h"
@@ -73,11 +74,26 @@ Status CsvReader::quoted() {
 
 namespace {
 
-// pandas writes its index as a first column without a name.
-void name_index(std::vector<std::string>& names) {
-  if (names.size() < 2 || !names[0].empty()) return;
-  const bool taken = std::find(names.begin(), names.end(), "index") != names.end();
-  names[0] = taken ? "Unnamed: 0" : "index";
+// What pandas reads as a missing value; that a column is of numbers is for the columns to say.
+constexpr std::array<std::string_view, 14> kMissing = {
+    "NA",   "N/A", "n/a",  "<NA>", "NULL",    "null",    "None",
+    "#N/A", "#NA", "-NaN", "-nan", "1.#QNAN", "-1.#IND", "#N/A N/A"};
+
+Cell::Word word_of(std::string_view text) {
+  if (text == "True" || text == "TRUE" || text == "true") return Cell::Word::kTrue;
+  if (text == "False" || text == "FALSE" || text == "false") return Cell::Word::kFalse;
+  return std::find(kMissing.begin(), kMissing.end(), text) != kMissing.end() ? Cell::Word::kMissing
+                                                                             : Cell::Word::kNone;
+}
+
+// pandas writes its index as a first column without a name; it calls others "Unnamed: 2".
+void name_unnamed(std::vector<std::string>& names) {
+  const auto taken = [&names](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (size_t i = 0; names.size() > 1 && i < names.size(); ++i)
+    if (names[i].empty())
+      names[i] = i == 0 && !taken("index") ? "index" : fmt::format("Unnamed: {}", i);
 }
 
 Status check_names(const std::vector<std::string>& names) {
@@ -86,7 +102,8 @@ Status check_names(const std::vector<std::string>& names) {
     if (names[i].empty()) return corrupt(fmt::format("line 1: column {} has no name", i + 1));
     const auto here = names.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find(names.begin(), here, names[i]) != here)
-      return corrupt(fmt::format("line 1: two columns are named '{}'", names[i]));
+      return corrupt(
+          fmt::format("line 1: two columns are named '{}'; rename one of them", names[i]));
   }
   return {};
 }
@@ -95,6 +112,7 @@ Status check_names(const std::vector<std::string>& names) {
 Cell table_cell(std::string_view column, std::string_view text) {
   Cell cell = make_cell(column, trimmed(text));
   cell.text = text;
+  if (cell.type == Cell::Type::kText) cell.word = word_of(trimmed(text));
   return cell;
 }
 
@@ -111,7 +129,7 @@ class CsvRows {
     names_ = form_.names;
     if (form_.has_header) {
       names_.assign(reader_.cells().begin(), reader_.cells().end());
-      name_index(names_);
+      name_unnamed(names_);
       HEADRACE_ASSIGN(more, reader_.next());
     } else if (names_.empty()) {
       for (size_t i = 0; i < reader_.cells().size(); ++i) names_.push_back(fmt::format("{}", i));
@@ -141,9 +159,10 @@ class CsvRows {
   Status take() {
     const std::vector<std::string_view>& texts = reader_.cells();
     if (texts.size() != names_.size())
-      return corrupt(fmt::format("line {}: {} cells, {} {}", reader_.line(), texts.size(),
-                                 form_.has_header ? "the header has" : "others have",
-                                 names_.size()));
+      return corrupt(fmt::format(
+          "line {}: {} cells, {} {}; mend the line, and quote cells that hold a '{}'",
+          reader_.line(), texts.size(), form_.has_header ? "the header has" : "others have",
+          names_.size(), form_.separator));
     cells_.clear();
     for (size_t i = 0; i < texts.size(); ++i)
       if (path_ != i && !texts[i].empty()) cells_.push_back(table_cell(views_[i], texts[i]));

@@ -23,7 +23,8 @@ Status JsonLine::members(std::vector<Cell>& out) {
 
 // Members of the object that begins here; `prefix` is before their names.
 Status JsonLine::object(const std::string& prefix, int depth, std::vector<Cell>& out) {
-  if (!take('{')) return corrupt("not a JSON object");
+  if (!take('{'))
+    return corrupt("not a JSON object; write each record as one, such as {\"text\": \"…\"}");
   if (depth > kMaxDepth) return corrupt("JSON that nests too deep");
   for (bool more = !closes('}'); more;) {
     space();
@@ -88,16 +89,27 @@ Status JsonLine::value(Cell& cell, bool& present) {
     cell.text = yes ? "true" : "false";  // beside texts it is one
     return {};
   }
+  // Python's json writes these three, which no standard has.
+  for (const auto& [written, read] : {std::pair<std::string_view, std::string_view>{"NaN", "nan"},
+                                      {"Infinity", "inf"},
+                                      {"-Infinity", "-inf"}})
+    if (word(written)) {
+      cell = make_cell(cell.column, read);
+      cell.text = written;
+      return {};
+    }
   return number(cell);
 }
 
 Status JsonLine::number(Cell& cell) {
   const size_t end = std::min(rest_.find_first_not_of("+-.0123456789eE"), rest_.size());
   const Cell made = make_cell(cell.column, rest_.substr(0, end));
-  // 2^64 and more make a text of make_cell(); JSON knows only numbers, and says so.
-  if (end == 0 || made.type == Cell::Type::kText)
-    return corrupt(fmt::format("no JSON value, or a number beyond 64 bits: '{}'",
-                               rest_.substr(0, std::max<size_t>(end, 1))));
+  // Digits beyond 64 bits stay a text, as in a CSV file: hashes are written so.
+  const std::string_view digits = made.text.substr(made.text.starts_with('-') ? 1 : 0);
+  const bool is_integer =
+      !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  if (end == 0 || (made.type == Cell::Type::kText && !is_integer))
+    return corrupt(fmt::format("no JSON value: '{}'", rest_.substr(0, std::max<size_t>(end, 1))));
   cell = made;
   rest_.remove_prefix(end);
   return {};

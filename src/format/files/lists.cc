@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "format/files/csv.h"
 #include "format/files/folders.h"
 #include "format/files/grouping.h"
@@ -82,6 +83,15 @@ class Columns {
  public:
   Status see(const Cell& cell, size_t position) {
     Column& column = columns_[number(cell.column, position)];
+    if (cell.word == Cell::Word::kMissing) {
+      if (column.missing++ == 0) column.first_missing = cell.text;
+      return {};
+    }
+    if (cell.word != Cell::Word::kNone) {
+      column.has_truth = true;
+      return {};
+    }
+    column.is_seen = true;
     column.type = std::max(column.type, cell.type);
     column.has_text |= cell.type == Cell::Type::kText;
     if (column.has_text && column.type == Cell::Type::kJson)
@@ -98,13 +108,32 @@ class Columns {
     return columns_.size() - 1;
   }
   size_t size() const { return columns_.size(); }
+  // Once, after the last cell was seen: what the words are.
+  void settle(std::vector<std::string>& notices) {
+    for (Column& column : columns_) {
+      const bool is_number = column.is_seen && column.type < Cell::Type::kText;
+      column.is_truth = column.has_truth && !column.is_seen;
+      column.lacks = column.missing > 0 && (column.is_truth || (is_number && !column.has_truth));
+      // Words beside texts, or beside numbers that they cannot be, are texts.
+      if (!column.is_truth && (column.has_truth || (column.missing > 0 && !column.lacks)))
+        column.type = std::max(column.type, Cell::Type::kText);
+      if (column.lacks)
+        notices.push_back(fmt::format(
+            "column '{}': {} cells among the numbers are words for a missing value, the first "
+            "'{}': these samples lack the field",
+            column.name, column.missing, column.first_missing));
+    }
+  }
   void make_fields(PartBuilder& part) {
     for (Column& column : columns_)
       column.field = part.field(column.name, kind_of(column.type), Storage::kInline);
   }
   void add(const Cell& cell, size_t position, PartBuilder& part) {
     const Column& column = columns_[number(cell.column, position)];
-    if (column.type == Cell::Type::kInt)
+    if (column.lacks && cell.word == Cell::Word::kMissing) return;
+    if (column.is_truth)
+      part.add_int(column.field, cell.word == Cell::Word::kTrue ? 1 : 0);
+    else if (column.type == Cell::Type::kInt)
       part.add_int(column.field, cell.integer);
     else if (column.type == Cell::Type::kFloat)
       part.add_float(column.field, cell.number);
@@ -117,6 +146,12 @@ class Columns {
     std::string name;
     Cell::Type type = Cell::Type::kInt;
     bool has_text = false;
+    bool is_seen = false;    // a cell that is no such word
+    bool has_truth = false;  // True or False
+    bool is_truth = false;   // nothing but those
+    bool lacks = false;      // words for a missing value are none
+    uint64_t missing = 0;
+    std::string first_missing;
     uint32_t field = 0;
   };
   // A pickled number among texts was never written as one.
@@ -264,6 +299,29 @@ Result<Buffer> read_list(const ShardInput& shard) {
   return unpack_all(*inflater, stored.bytes());
 }
 
+// What is no text in UTF-8 would be read as something else, or end a run at its first such cell.
+Status check_encoding(Bytes list, std::string_view path, bool is_table) {
+  using namespace std::string_view_literals;
+  const std::string_view text = as_text(list);
+  const auto converted = [path](std::string_view from) {
+    return fmt::format("convert it: iconv -f {} -t UTF-8 '{}' > utf8.csv", from, path);
+  };
+  if (text.starts_with("\xff\xfe"sv) || text.starts_with("\xfe\xff"sv))
+    return corrupt(fmt::format("the text is UTF-16, not UTF-8; {}", converted("UTF-16")));
+  if (!is_table) return {};
+  if (text.find('\r') < text.size() && text.find('\n') == std::string_view::npos)
+    return corrupt(
+        fmt::format("its lines end with CR alone, as on old Macs; convert it: tr '\\r' '\\n' < "
+                    "'{}' > lines.csv",
+                    path));
+  const size_t bad = valid_utf8_prefix(list);
+  if (bad == list.size()) return {};
+  return corrupt(
+      fmt::format("line {} is not UTF-8; {}",
+                  1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(bad), '\n'),
+                  converted("LATIN1")));
+}
+
 Status see_row(const ListRow& row, Columns& columns) {
   if (row.is_table && columns.size() == 0)
     for (const std::string_view name : row.table) columns.number(name, columns.size());
@@ -337,14 +395,26 @@ Result<PartPointer> index_list(const ShardInput& shard) {
   Columns columns;
   ListedFiles files;
   bool is_table = false;
-  Status status = read_rows(list.bytes(), shard.info.path, input, [&](const ListRow& row) {
+  uint64_t rows = 0;
+  const std::string name = lower_case(shard.info.path);
+  const bool is_csv = name.find(".csv") != name.npos || name.find(".tsv") != name.npos;
+  Status status = check_encoding(list.bytes(), shard.info.path, is_csv);
+  if (!status.ok()) return status.in_file(shard.info.path);
+  status = read_rows(list.bytes(), shard.info.path, input, [&](const ListRow& row) {
     HEADRACE_TRY(check_row(row, shard));
+    ++rows;
     is_table = row.is_table;
     if (!is_table) files.see(row.path);
     return see_row(row, columns);
   });
   if (!status.ok()) return status.in_file(shard.info.path);
   files.finish();
+  columns.settle(notices);
+  if (is_table && rows == 1 && (name.ends_with(".json") || name.ends_with(".json.gz")))
+    notices.push_back(fmt::format(
+        "the file is one JSON object, and so one sample; if a list in it holds the records, write "
+        "them a record a line: jq -c '.NAME[]' '{}' > records.jsonl",
+        shard.info.path));
   PartHead head{.format = "files",
                 .shard_bytes = shard.info.bytes,
                 .modified_ns = shard.info.modified_ns,

@@ -19,8 +19,12 @@ namespace headrace {
 struct Cell {
   // In order of generality: a column's kind is the highest that it holds.
   enum class Type : uint8_t { kInt, kFloat, kText, kJson };
+  // Words of a CSV file that mean something else where the whole column allows it: "NA" among
+  // numbers, and a column of nothing but "True" and "False".
+  enum class Word : uint8_t { kNone, kMissing, kFalse, kTrue };
   std::string_view column;
   Type type = Type::kInt;
+  Word word = Word::kNone;
   int64_t integer = 0;    // kInt
   double number = 0;      // kInt, kFloat
   std::string_view text;  // as it was written; of a pickled number: empty

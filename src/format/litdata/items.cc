@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/zstd.h"
+#include "format/records.h"
 #include "index/row_table.h"
 #include "index/source.h"
 
@@ -29,7 +30,7 @@ Status open_leaf_table(uint32_t encoding, Bytes raw, Buffer& out) {
   uint64_t at = 0;
   if ((encoding & kHasOffsets) != 0)
     at = raw.size() < 4 ? raw.size() : 4 * (uint64_t{load_le<uint32_t>(raw)} + 2);
-  if (leaf >= leaves || at > raw.size()) return corrupt("not the chunk that was indexed");
+  if (leaf >= leaves || at > raw.size()) return not_as_indexed("chunk");
   RowTableBuilder table;
   std::vector<std::byte> npy;
   while (at < raw.size()) {
@@ -169,7 +170,7 @@ Status open_lit_unit(const Store&, const std::string&, const Unit& unit, Bytes s
   Buffer raw;
   HEADRACE_TRY(zstd_open(stored, *stated, raw));
   HEADRACE_TRY(open_leaf_table(unit.encoding, raw.bytes(), decoded));
-  if (decoded.size() != unit.decoded_bytes) return corrupt("not the chunk that was indexed").at(0);
+  if (decoded.size() != unit.decoded_bytes) return not_as_indexed("chunk").at(0);
   return {};
 }
 

@@ -266,11 +266,11 @@ Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes sto
     return open_array(unit.encoding, stored, unit.decoded_bytes, decoded);
   const std::optional<uint64_t> stated = stated_bytes(stored);
   const uint64_t raw_bytes = stated ? *stated : unit.decoded_bytes;
-  if (raw_bytes > unit.decoded_bytes) return corrupt("not the shard that was indexed").at(0);
+  if (raw_bytes > unit.decoded_bytes) return not_as_indexed("shard").at(0);
   Buffer raw;
   HEADRACE_TRY(unzip_shard(stored, raw_bytes, raw));
   HEADRACE_TRY(open_with_arrays(std::move(raw), decoded));
-  if (decoded.size() != unit.decoded_bytes) return corrupt("not the shard that was indexed").at(0);
+  if (decoded.size() != unit.decoded_bytes) return not_as_indexed("shard").at(0);
   return {};
 }
 

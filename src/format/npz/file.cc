@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/half.h"
 
 namespace headrace {
@@ -61,13 +63,44 @@ std::optional<NpzNumber> number_at(Bytes data, DType dtype, uint64_t i) {
 Status NpzFile::open() {
   HEADRACE_ASSIGN(std::vector<ZipMember> found, zip_.members());
   members_.resize(found.size());
-  for (size_t i = 0; i < found.size(); ++i) {
-    NpzMember& member = members_[i];
-    member.zip = std::move(found[i]);
-    if (Status s = open_member(member); !s.ok())
-      return s.with(fmt::format("member '{}'", member.zip.name)).at(member.zip.header);
+  for (size_t i = 0; i < found.size(); ++i) members_[i].zip = std::move(found[i]);
+  return each(&NpzFile::open_member);
+}
+
+Status NpzFile::inspect_all() {
+  return each(&NpzFile::inspect);
+}
+
+// What no field holds is left out by name; a file of nothing else is refused with the reason.
+Status NpzFile::each(Status (NpzFile::*step)(NpzMember&)) {
+  // Samples that pack wrote hold nothing that is not read: there it is damage.
+  const bool is_strict = std::all_of(members_.begin(), members_.end(), [](const NpzMember& m) {
+    return m.zip.name.find('/') != std::string::npos;
+  });
+  std::vector<NpzMember> good;
+  Status refused;
+  for (NpzMember& member : members_) {
+    Status s = (this->*step)(member);
+    if (!s.ok()) {
+      s = s.with(fmt::format("member '{}'", member.zip.name)).at(member.zip.header);
+      if (is_strict || s.code() != Code::kUnsupported) return s;
+      left_out_.emplace_back(member.name, s.message());
+      if (refused.ok()) refused = s;
+    } else {
+      good.push_back(std::move(member));
+    }
   }
-  return {};
+  members_ = std::move(good);
+  return members_.empty() ? refused : Status();
+}
+
+void NpzFile::leave_out(const std::function<std::string(const NpzMember&)>& why) {
+  std::erase_if(members_, [&](const NpzMember& member) {
+    std::string words = why(member);
+    const bool goes = !words.empty();
+    if (goes) left_out_.emplace_back(member.name, std::move(words));
+    return goes;
+  });
 }
 
 Status NpzFile::open_member(NpzMember& member) {
@@ -95,7 +128,7 @@ Status NpzFile::look_at_stored(NpzMember& member) {
 }
 
 Status NpzFile::inspect(NpzMember& member) {
-  if (member.header) return {};
+  if (member.header || !member.is_array) return {};
   Buffer contents;
   HEADRACE_TRY(zip_.contents(member.zip, contents));
   HEADRACE_ASSIGN(member.header, parse_npy(contents.bytes(), contents.size()));
@@ -103,7 +136,12 @@ Status NpzFile::inspect(NpzMember& member) {
 }
 
 Status NpzFile::take_number(NpzMember& member, Bytes contents) {
-  const std::optional<DType> dtype = member.header->type.dtype();
+  const NpyType& type = member.header->type;
+  if (type.is_text() && !(type.kind == 'U' && type.big_endian)) {
+    HEADRACE_ASSIGN(member.text, npy_text(contents.subspan(member.header->data), type.kind));
+    return {};
+  }
+  const std::optional<DType> dtype = type.dtype();
   if (!dtype) return {};
   std::vector<std::byte> data(contents.begin() + static_cast<std::ptrdiff_t>(member.header->data),
                               contents.end());

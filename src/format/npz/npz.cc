@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/parallel.h"
 #include "format/files/folders.h"
@@ -112,6 +113,7 @@ class NpzIndexer {
           std::string_view(shard_.info.path).substr(shard_.info.path.rfind('/') + 1);
       HEADRACE_TRY(add(npz, 0, without_suffix(name)));
     }
+    note_left_out();
     return part_.finish();
   }
 
@@ -147,6 +149,12 @@ class NpzIndexer {
 
   Status add(NpzFile& npz, uint32_t file, const std::string& name) {
     if (shard_.cancelled()) return cancelled("indexing was cancelled");
+    HEADRACE_TRY(add_members(npz, file, name));
+    for (const auto& [member, why] : npz.left_out()) left_out_.emplace(member, why);
+    return {};
+  }
+
+  Status add_members(NpzFile& npz, uint32_t file, const std::string& name) {
     Reading reading = reading_;
     if (reading == Reading::kSplit) {
       HEADRACE_TRY(choose_split(shard_.info.part, npz.members()));
@@ -158,11 +166,92 @@ class NpzIndexer {
         return invalid("'#samples' wants members that are all called '<key>/<field>'");
       return samples_.add_samples(npz.members(), file);
     }
-    if (reading == Reading::kWhole) return samples_.add_whole(npz.members(), file, name);
-    HEADRACE_TRY(look_at_all(npz));
+    if (reading == Reading::kWhole) {
+      npz.leave_out(&no_value);
+      return samples_.add_whole(npz.members(), file, name);
+    }
+    HEADRACE_TRY(npz.inspect_all());
+    if (reading_ == Reading::kRows) npz.leave_out(&single_value);
+    leave_out_unreadable_rows(npz);
     if (Status s = can_be_rows(npz.members()); !s.ok())
       return s.with("'#rows' wants arrays of one length");
     return add_npz_rows(npz, file, name + '/', part_);
+  }
+
+  // Of an array that was looked at and that no field holds: why.  Texts without axes are values.
+  static std::string no_value(const NpzMember& member) {
+    if (!member.is_array || !member.header || member.header->type.dtype() || member.text) return {};
+    const NpyType& type = member.header->type;
+    if (type.is_text()) return "an array of texts; '#rows' has one of one axis as texts";
+    return fmt::format("an array of '{}'", type.descr);
+  }
+  static std::string single_value(const NpzMember& member) {
+    return member.header && member.header->shape.empty() ? "a single value, and '#rows' was said"
+                                                         : "";
+  }
+  // Rows of these are not read; where the other arrays are rows, they are.
+  static void leave_out_unreadable_rows(NpzFile& npz) {
+    const auto is_good = [](const NpzMember& m) {
+      return !m.header || m.header->shape.empty() || has_readable_rows(*m.header);
+    };
+    const std::vector<NpzMember>& members = npz.members();
+    if (std::none_of(members.begin(), members.end(), [&](const NpzMember& m) {
+          return m.header && !m.header->shape.empty() && has_readable_rows(*m.header);
+        }))
+      return;
+    npz.leave_out([&](const NpzMember& m) {
+      return is_good(m) ? std::string() : fmt::format("an array of '{}'", m.header->type.descr);
+    });
+  }
+
+  void note_left_out() {
+    if (left_out_.empty()) return;
+    std::string shown;
+    size_t more = left_out_.size();
+    for (const auto& [name, why] : left_out_) {
+      if (shown.size() > 400) break;
+      shown += fmt::format("{}'{}' ({})", shown.empty() ? "" : ", ", name, why);
+      --more;
+    }
+    if (more > 0) shown += fmt::format(" and {} more", more);
+    part_.head().notices.push_back("left out: " + shown);
+  }
+
+  // One sample because of a single value beside arrays of one length.
+  void note_single(const std::vector<NpzMember>& members) {
+    const NpzMember* single = nullptr;
+    std::optional<uint64_t> rows;
+    for (const NpzMember& member : members) {
+      if (!member.is_array || !member.header) return;
+      if (member.header->shape.empty()) {
+        single = &member;
+      } else if (!rows) {
+        rows = member.header->shape[0];
+      } else if (*rows != member.header->shape[0]) {
+        return;
+      }
+    }
+    if (single == nullptr || rows.value_or(0) < 2) return;
+    part_.head().notices.push_back(fmt::format(
+        "the file is one sample, because '{}' is a single value; write '#rows' behind the name to "
+        "have a sample for each of the {} rows, without it",
+        single->name, *rows));
+  }
+
+  // One sample where some arrays look like rows: `X`, `y`, and the names of the classes beside
+  // them.
+  void note_lengths(const std::vector<NpzMember>& members) {
+    const NpzMember& first = members.front();
+    const uint64_t rows = first.header->shape[0];
+    const auto is_other = [rows](const NpzMember& m) { return m.header->shape[0] != rows; };
+    const auto other = std::find_if(members.begin(), members.end(), is_other);
+    const auto others = std::count_if(members.begin(), members.end(), is_other);
+    if (rows < 2 || other == members.end() || members.size() - static_cast<size_t>(others) < 2)
+      return;
+    part_.head().notices.push_back(
+        fmt::format("the file is one sample, because '{}' has {} rows and '{}' has {}; to have a "
+                    "sample for each row, save the arrays of one length in a file of their own",
+                    first.name, rows, other->name, other->header->shape[0]));
   }
 
   // A folder's files are samples: pictures and masks of one size would else be cut into lines.
@@ -173,15 +262,21 @@ class NpzIndexer {
     if (out == Reading::kSamples || members.empty() || (is_folder && file > 0)) return {};
     // Where stored members tell, deflated ones need not be inflated.
     for (const NpzMember& member : members)
-      if (!member.is_array || (member.header && member.header->shape.empty())) return {};
-    if (!is_folder) HEADRACE_TRY(look_at_all(npz));
+      if (!member.is_array || (member.header && member.header->shape.empty())) {
+        if (!is_folder) note_single(members);
+        return {};
+      }
+    if (!is_folder) HEADRACE_TRY(npz.inspect_all());
     for (const NpzMember& member : members)
       if (!member.header || member.header->shape.empty()) return {};
+    if (!is_folder) leave_out_unreadable_rows(npz);
     const bool are_rows = can_be_rows(members).ok() && members.front().header->shape[0] >= 2;
     if (const std::vector<std::string> splits = splits_of(members);
         !are_rows && !is_folder && !splits.empty())
-      return which_split(shard_.info.path, splits)
-          .with("arrays of several lengths, or '#whole' for one sample of all");
+      return invalid(fmt::format("{}; '#whole' is one sample with all arrays",
+                                 which_split(shard_.info.path, splits).message()))
+          .in_file(shard_.info.path);
+    if (!are_rows && !is_folder) note_lengths(members);
     if (!are_rows) return {};
     const uint64_t rows = members.front().header->shape[0];
     if (is_folder) {
@@ -199,19 +294,12 @@ class NpzIndexer {
     return {};
   }
 
-  Status look_at_all(NpzFile& npz) {
-    for (NpzMember& member : npz.members())
-      if (member.is_array)
-        if (Status s = npz.inspect(member); !s.ok())
-          return s.with(fmt::format("member '{}'", member.zip.name)).at(member.zip.header);
-    return {};
-  }
-
   const ShardInput& shard_;
   const Reading reading_;
   const FileTree& tree_;
   PartBuilder part_;
   NpzSamples samples_;
+  std::map<std::string, std::string> left_out_;  // and why
 };
 
 // What a user should hear of them; "" where there are none.

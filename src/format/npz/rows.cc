@@ -103,6 +103,10 @@ class Column {
 
 }  // namespace
 
+bool has_readable_rows(const NpyHeader& header) {
+  return header.type.dtype().has_value() || is_row_text(header);
+}
+
 Status can_be_rows(const std::vector<NpzMember>& members) {
   if (members.empty()) return invalid("there is no array");
   const auto refuse = [](const NpzMember& member, std::string_view why) {
@@ -120,7 +124,7 @@ Status can_be_rows(const std::vector<NpzMember>& members) {
                                         members.front().name, rows));
     if (rows == 0 || header.row_bytes() == 0)
       return refuse(member, "is an array without an element");
-    if (!header.type.dtype() && !is_row_text(header))
+    if (!has_readable_rows(header))
       return refuse(member,
                     fmt::format("is an array of '{}', rows of which are not read; save it as "
                                 "numbers",

@@ -40,7 +40,7 @@ Status NpzSamples::add_member(std::string_view field, const NpzMember& member, u
   auto it = known_.find(field);
   const bool may_be_number = member.number && !arrays_.contains(field);
   if (it == known_.end()) {
-    Known known{.is_array = member.is_array};
+    Known known{.is_array = member.is_array, .is_text = member.text.has_value()};
     if (may_be_number) known.number = member.number->dtype;
     it = known_.emplace(field, known).first;
   }
@@ -48,7 +48,13 @@ Status NpzSamples::add_member(std::string_view field, const NpzMember& member, u
   if (known.is_array != member.is_array)
     return corrupt(fmt::format("'{}' is an array in one place and plain bytes in another", field))
         .at(member.zip.header);
-  if (!known.number) {
+  if (member.text.has_value() != known.is_text)
+    return corrupt(fmt::format("'{}' is a text in one place and an array in another", field))
+        .at(member.zip.header);
+  if (member.text) {
+    const Kind kind = member.header->type.kind == 'U' ? Kind::kText : Kind::kBytes;
+    part_.add_bytes(part_.field(field, kind, Storage::kInline), as_bytes(*member.text));
+  } else if (!known.number) {
     const Kind kind = member.is_array ? Kind::kNpy : kind_of_bytes(member.zip, field);
     part_.add_extent(part_.field(field, kind, Storage::kExtent), npz_unit(member.zip, file));
   } else if (!may_be_number || *known.number != member.number->dtype) {

@@ -29,6 +29,8 @@ using NameSet = std::set<std::string, std::less<>>;
 bool are_samples(const std::vector<NpzMember>& members);
 // OK where the members can be rows; else what stands against it.  Headers are known.
 Status can_be_rows(const std::vector<NpzMember>& members);
+// Numbers, or texts of one axis: what rows are read of.
+bool has_readable_rows(const NpyHeader& header);
 
 // Adds samples to a part.  One thread at a time.
 class NpzSamples {
@@ -43,6 +45,7 @@ class NpzSamples {
  private:
   struct Known {
     bool is_array = false;
+    bool is_text = false;              // without axes
     std::optional<DType> number = {};  // as long as all are numbers of this type
     uint64_t seen_in = ~uint64_t{0};   // the sample
   };

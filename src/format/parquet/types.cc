@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "format/arrow/times.h"
 
 namespace headrace {
 namespace {
@@ -50,6 +51,22 @@ std::string type_words(std::string_view format) {
   if (format.starts_with("ti")) return "an interval of time";
   if (format == "+r") return "run-end encoded";
   return fmt::format("of the type '{}' (Arrow's C name)", format);
+}
+
+// Of dates and times: what they are, and the unit as NumPy calls it; "" of other numbers.
+std::pair<std::string_view, std::string_view> time_words(std::string_view format) {
+  static constexpr std::array<std::pair<char, std::string_view>, 4> kUnits = {
+      {{'s', "s"}, {'m', "ms"}, {'u', "us"}, {'n', "ns"}}};
+  if (format == "tdD") return {"date", "D"};
+  if (format == "tdm") return {"date", "ms"};
+  if (format.size() < 3 || format[0] != 't') return {};
+  const std::string_view what = format[1] == 's'   ? "timestamp"
+                                : format[1] == 't' ? "time"
+                                : format[1] == 'D' ? "duration"
+                                                   : "";
+  for (const auto& [letter, unit] : kUnits)
+    if (format[2] == letter && !what.empty()) return {what, unit};
+  return {};
 }
 
 bool is_number(Kind kind) {
@@ -140,6 +157,8 @@ class Walker {
       why = bytes_field(above, format, made);
     } else if (const auto type = arrow_number(format); type) {
       why = number_field(above, *type, made);
+      if (const auto [what, unit] = time_words(format); why.empty() && !unit.empty())
+        out_.notices.push_back(time_notice(name, what, type->dtype, unit));
     } else {
       why = type_words(format);
     }

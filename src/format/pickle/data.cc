@@ -21,18 +21,20 @@ bool is_name(const PickleNode& node) {
 }
 
 Status not_read(std::string_view name, std::string_view what) {
-  return unsupported(fmt::format("'{}' holds {}, which is not read", name, what));
+  return unsupported(fmt::format("'{}' holds {}", name, what));
 }
 
 Status check_plain(std::string_view name, const NpyHeader& header) {
   if (!header.type.dtype())
-    return not_read(name, fmt::format("an array of '{}'", header.type.descr));
+    return not_read(name, fmt::format("an array of '{}', which is not read", header.type.descr));
   if (header.fortran_order)
-    return not_read(name, "an array in Fortran order: save np.ascontiguousarray() of it");
+    return not_read(
+        name, "an array in Fortran order, which is not read; save np.ascontiguousarray() of it");
   if (header.type.big_endian && header.type.item_bytes > 1)
-    return not_read(name,
-                    "big-endian numbers: save them little-endian (x.astype(x.dtype."
-                    "newbyteorder('<')))");
+    return not_read(
+        name,
+        "big-endian numbers, which are not read; save them little-endian (x.astype(x.dtype."
+        "newbyteorder('<')))");
   return {};
 }
 
@@ -175,7 +177,7 @@ Result<uint32_t> PickleData::array_field(const std::string& name, const NpyHeade
         shapes_.changed = true;
       }
     if (std::count(known.begin(), known.end(), kVaries) > 1)
-      return not_read(name, "arrays that differ in more than one axis: save them as .npz");
+      return not_read(name, "arrays that differ in more than one axis; save them as .npz");
   }
   return part_.field(
       {.name = name, .kind = Kind::kArray, .dtype = header.type.dtype(), .shape = known});

@@ -21,6 +21,7 @@
 #include "format/files/lists.h"
 #include "format/pickle/data.h"
 #include "format/pickle/writer.h"
+#include "format/records.h"
 #include "index/names.h"
 #include "index/sidecar.h"
 #include "storage/paths.h"
@@ -183,7 +184,7 @@ Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes sto
                    Buffer& decoded) {
   std::string bytes;
   HEADRACE_TRY(decode_latin1(as_text(stored), bytes));
-  if (bytes.size() != unit.decoded_bytes) return corrupt("not the bytes that were indexed").at(0);
+  if (bytes.size() != unit.decoded_bytes) return not_as_indexed("value").at(0);
   decoded.resize(bytes.size());
   std::copy_n(as_bytes(bytes).begin(), bytes.size(), decoded.data());
   return {};

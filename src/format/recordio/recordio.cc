@@ -268,7 +268,7 @@ Result<PartPointer> index(const ShardInput& shard) {
 Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes stored,
                    Buffer& decoded) {
   HEADRACE_TRY(join_record(stored, decoded));
-  if (decoded.size() != unit.decoded_bytes) return corrupt("not the record that was indexed").at(0);
+  if (decoded.size() != unit.decoded_bytes) return not_as_indexed("record").at(0);
   return {};
 }
 

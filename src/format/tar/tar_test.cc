@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/inflate.h"
+#include "base/zstd.h"
+#include "format/file_bytes.h"
 #include "format/tar/header.h"
 #include "open/test_data.h"
 
@@ -186,6 +189,119 @@ TEST(Tar, large_and_small_members_are_walked_alike) {
         {"k" + std::to_string(i),
          {{"bin", std::string(static_cast<size_t>(i % 7 * i * 1000), 'z')}, {"cls", "1"}}});
   EXPECT_EQ(read_tar(write_tar(wanted)), wanted);
+}
+
+std::string gzipped(const std::string& plain) {
+  Buffer out;
+  EXPECT_TRUE(deflate_whole(as_bytes(plain), DeflateWrap::kGzip, 6, out).ok());
+  return std::string(as_text(out.bytes()));
+}
+std::string in_zstd(const std::string& plain) {
+  Buffer out;
+  EXPECT_TRUE(pack_zstd(as_bytes(plain), 3, out).ok());
+  return std::string(as_text(out.bytes()));
+}
+
+// With members larger and smaller than what is unpacked at a time.
+std::vector<TestSample> mixed_sizes() {
+  std::vector<TestSample> wanted = numbered_samples(200);
+  for (size_t i = 0; i < 3; ++i)
+    wanted.push_back({"large" + std::to_string(i), {{"bin", std::string(300'000 * i, 'z')}}});
+  return wanted;
+}
+
+TEST(PackedTar, gives_what_the_plain_tar_gives) {
+  const std::vector<TestSample> wanted = mixed_sizes();
+  const std::string plain = write_tar(wanted);
+  EXPECT_EQ(read_tar(gzipped(plain)), wanted);
+  EXPECT_EQ(read_tar(in_zstd(plain)), wanted);
+  // Members and frames one after the other, as pigz and zstd -T write them: what the last one
+  // states is not the size of all.
+  const size_t half = plain.size() / 2;
+  EXPECT_EQ(read_tar(gzipped(plain.substr(0, half)) + gzipped(plain.substr(half))), wanted);
+  EXPECT_EQ(read_tar(in_zstd(plain.substr(0, half)) + in_zstd(plain.substr(half))), wanted);
+}
+
+TEST(PackedTar, is_one_unit_and_one_block) {
+  const auto opened = open_tar(gzipped(write_tar(numbered_samples(300)))).value();
+  EXPECT_EQ(opened.source->blocks().samples.size(), 1u);
+  Request request;
+  const uint32_t field = 0;
+  ASSERT_TRUE(opened.source->needs({.sample = 7, .fields = {&field, 1}}, request).ok());
+  ASSERT_EQ(request.units.size(), 1u);
+  EXPECT_EQ(request.units[0].decoded_bytes, write_tar(numbered_samples(300)).size());
+}
+
+TEST(PackedTar, gzip_is_known_by_its_bytes_and_others_by_their_names) {
+  const std::string plain = write_tar(numbered_samples(3));
+  const std::string gzip = gzipped(write_tar(mixed_sizes()));
+  ASSERT_GT(gzip.size(), 200u);
+  EXPECT_EQ(guess_format(as_bytes(gzip).first(200), "no_suffix").value()->name, "tar");
+  for (const std::string name : {"x.tar.zst", "x.TAR.ZST", "x.tzst", "x.tar.xz", "x.txz", "x.tgz"})
+    EXPECT_EQ(guess_format(as_bytes(in_zstd(plain)), name).value()->name, "tar") << name;
+}
+
+TEST(PackedTar, a_cut_at_any_byte_is_an_error) {
+  for (const std::string& whole :
+       {gzipped(write_tar(numbered_samples(3))), in_zstd(write_tar(numbered_samples(3)))})
+    for (size_t n = 0; n < whole.size(); ++n) {
+      const auto opened = open_tar(whole.substr(0, n));
+      ASSERT_FALSE(opened.ok()) << "cut at " << n;
+      EXPECT_EQ(opened.status().code(), Code::kCorrupt) << "cut at " << n;
+      EXPECT_EQ(opened.status().place().file, "dir/x.tar") << "cut at " << n;
+    }
+}
+
+TEST(PackedTar, a_flipped_bit_in_gzip_is_an_error_or_changes_nothing) {
+  const std::vector<TestSample> wanted = numbered_samples(3);
+  std::string bytes = gzipped(write_tar(wanted));
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<char>(bytes[i] ^ 4);
+    const auto opened = open_tar(bytes);
+    if (opened.ok()) {
+      EXPECT_EQ(read_samples(*opened.value().source).value(), wanted) << i;
+    }
+    bytes[i] = static_cast<char>(bytes[i] ^ 4);
+  }
+}
+
+TEST(PackedTar, errors_say_that_offsets_are_of_the_unpacked_data) {
+  const std::string good = member("a.cls", "1");
+  const auto fails = [](const std::string& plain, std::string_view what) {
+    for (const std::string& packed : {gzipped(plain), in_zstd(plain)}) {
+      const Status s = open_tar(packed).status();
+      EXPECT_EQ(s.code(), Code::kCorrupt);
+      EXPECT_EQ(s.place().offset, -1) << s.text();
+      EXPECT_TRUE(says(s, what)) << s.text();
+      EXPECT_TRUE(says(s, "of the unpacked data")) << s.text();
+      EXPECT_TRUE(says(s, "dir/x.tar")) << s.text();
+    }
+  };
+  fails(good, "ends without an end mark (offset 1024");
+  fails(good + zeros(1), "ends without an end mark (offset 1024");
+  fails(good + header("b.jpg", 5000) + "short", "'b.jpg' is cut short: 5000 bytes are wanted, 5");
+  fails(good + zeros(2) + good + zeros(2), "data after the end mark");
+  fails(good + member("b.cls", "1") + member("a.jpg", "x") + zeros(2), "the key of 'a.jpg'");
+  fails(good + header("x", 400, 'x'), "'x' is cut short: 400 bytes are wanted, 0");
+}
+
+TEST(PackedTar, what_memory_cannot_hold_names_the_command) {
+  const Status s = check_unit_fits(uint64_t{1} << 50, Compression::kZstd, "d/x.tar.zst");
+  EXPECT_EQ(s.code(), Code::kUnsupported);
+  EXPECT_TRUE(says(s, "1048576.0 GiB") && says(s, "zstd -dk 'd/x.tar.zst'")) << s.text();
+  EXPECT_TRUE(check_unit_fits(1000, Compression::kZstd, "d/x.tar.zst").ok());
+  EXPECT_NE(large_unit_notice(uint64_t{3} << 30, Compression::kGzip).find("3.0 GiB"),
+            std::string::npos);
+  EXPECT_EQ(large_unit_notice(1000, Compression::kGzip), "");
+}
+
+TEST(PackedTar, an_end_mark_alone_counts_nothing) {
+  auto store = std::make_shared<MemoryStore>();
+  store->put("d/0.tar.gz", gzipped(zeros(20)));
+  store->put("d/1.tar.gz", gzipped(member("a.cls", "1") + zeros(2)));
+  const auto opened = open_source({"d/"}, {.store = store, .keep_sidecars = false}).value();
+  EXPECT_EQ(opened.source->size(), 1u);
+  EXPECT_EQ(open_tar(gzipped(zeros(2))).status().code(), Code::kCorrupt);
 }
 
 TEST(TarWriter, long_names_go_through_prefix_and_pax) {

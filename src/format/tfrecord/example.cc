@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "format/records.h"
 #include "format/tfrecord/protobuf.h"
 
 namespace headrace {
@@ -150,7 +151,7 @@ bool float_run(const Feature& feature, Bytes& run) {
 
 Status open_number_list(FeatureType type, Bytes list, Buffer& out) {
   Feature feature{.type = type, .list = list};
-  if (!count_values(feature)) return corrupt("not the list of numbers that was indexed").at(0);
+  if (!count_values(feature)) return not_as_indexed("list of numbers").at(0);
   out.resize(feature.count * (type == FeatureType::kInt64 ? 8 : 4));
   std::byte* at = out.data();
   if (type == FeatureType::kInt64) {

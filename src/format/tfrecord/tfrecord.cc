@@ -45,8 +45,6 @@ constexpr uint32_t kFloatList = 2;
 constexpr uint32_t kPacked = 3;
 constexpr uint32_t kPackedWithArrays = 4;
 
-constexpr uint64_t kLargeUnit = uint64_t{1} << 30;
-
 // What a first walk over a packed file finds out.
 struct Unpacked {
   uint64_t bytes = 0;
@@ -67,7 +65,7 @@ class TfrecordIndexer {
   // `lists` are the number features of which some record has several values; those that turn
   // out to be such are added, and the part is then worth nothing.  So is that of a packed file
   // while `unpacked` is not known.
-  TfrecordIndexer(const ShardInput& shard, RecordBytes& bytes, const Unpacked& unpacked,
+  TfrecordIndexer(const ShardInput& shard, FileBytes& bytes, const Unpacked& unpacked,
                   ListTypes& lists)
       : shard_(shard),
         bytes_(bytes),
@@ -84,11 +82,11 @@ class TfrecordIndexer {
   Result<PartPointer> run() {
     if (Status s = walk(); !s.ok())
       return after_last_good(s, shard_.info.path, part_.samples(), last_key_);
-    if (packed_ && walked_.bytes > kLargeUnit)
-      part_.head().notices.push_back(fmt::format(
-          "unpacked it has {:.1f} GiB, which are all in memory while a sample of it is in use: "
-          "unpack it (gzip -d), or make more and smaller shards",
-          static_cast<double>(walked_.bytes) / static_cast<double>(kLargeUnit)));
+    if (packed_) {
+      HEADRACE_TRY(check_unit_fits(walked_.bytes, Compression::kGzip, shard_.info.path));
+      const std::string notice = large_unit_notice(walked_.bytes, Compression::kGzip);
+      if (!notice.empty()) part_.head().notices.push_back(notice);
+    }
     return part_.finish();
   }
   const Unpacked& walked() const { return walked_; }
@@ -269,7 +267,7 @@ class TfrecordIndexer {
   }
 
   const ShardInput& shard_;
-  RecordBytes& bytes_;
+  FileBytes& bytes_;
   const bool packed_;
   const Unpacked unpacked_;
   Unpacked walked_;
@@ -289,7 +287,7 @@ Result<PartPointer> index(const ShardInput& shard) {
   ListTypes lists;
   Unpacked unpacked;
   for (bool again = false;; again = true) {
-    HEADRACE_ASSIGN(const std::unique_ptr<RecordBytes> bytes, open_record_bytes(shard));
+    HEADRACE_ASSIGN(const std::unique_ptr<FileBytes> bytes, open_record_bytes(shard));
     TfrecordIndexer indexer(shard, *bytes, unpacked, lists);
     Result<PartPointer> part = indexer.run();
     const bool packed = bytes->size() == kUnknownSize;
@@ -303,13 +301,13 @@ Status decode_unit(const Store&, const std::string&, const Unit& unit, Bytes sto
   if (unit.encoding == kPacked || unit.encoding == kPackedWithArrays) {
     // A byte inflates to 1032 at most, and a number of one byte to 8 more.
     if (unit.decoded_bytes / (9 * kMaxInflation) > stored.size())
-      return corrupt("not the file that was indexed").at(0);
+      return not_as_indexed("file").at(0);
     decoded.resize(unit.decoded_bytes);
     return open_packed_records(stored, unit.encoding == kPackedWithArrays, decoded.span());
   }
   const FeatureType type = unit.encoding == kIntList ? FeatureType::kInt64 : FeatureType::kFloat;
   HEADRACE_TRY(open_number_list(type, stored, decoded));
-  if (decoded.size() != unit.decoded_bytes) return corrupt("not the list that was indexed").at(0);
+  if (decoded.size() != unit.decoded_bytes) return not_as_indexed("list of numbers").at(0);
   return {};
 }
 

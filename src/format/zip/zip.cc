@@ -100,7 +100,7 @@ Status check_member(const ZipMember& member) {
   if (member.method != 0 && member.method != 8)
     return unsupported(
         fmt::format("zip member '{}' is compressed by method {} ({}): only stored and deflated "
-                    "members are read",
+                    "members are read; unpack the file (unzip, 7z x) and open the folder",
                     member.name, member.method, method_name(member.method)));
   if (member.method == 0 && member.stored != member.size)
     return corrupt(fmt::format("zip member '{}' is stored in {} bytes and has {}", member.name,

@@ -13,10 +13,10 @@ namespace {
 
 constexpr uint64_t kRateBytes = 256 << 10;  // bodies below say nothing of the bandwidth
 
-Result<BodyMemory> own_memory(Buffer& buffer, uint64_t bytes) {
-  return guard([&]() -> Result<BodyMemory> {
+Result<MutableBytes> own_memory(Buffer& buffer, uint64_t bytes) {
+  return guard([&]() -> Result<MutableBytes> {
     buffer.resize(bytes);
-    return BodyMemory{{0, buffer.span()}};
+    return buffer.span();
   });
 }
 
@@ -35,33 +35,39 @@ bool HttpLoop::Try::head(HttpHead&& came) {
   }
   plan = wanted.value();
   if (plan.bytes == kWholeFile) return true;
-  Result<BodyMemory> memory = second ? own_memory(own, plan.bytes) : call.task.memory(plan.bytes);
-  if (!memory.ok()) {
-    status = memory.status();
-    return false;
-  }
-  into = std::move(memory).value();
+  pieces = second ? BodyPieces{{0, plan.bytes}} : call.task.pieces(plan.bytes);
   return true;
 }
 
-void HttpLoop::Try::copy(Bytes bytes) {
+bool HttpLoop::Try::copy(Bytes bytes) {
   got += bytes.size();
   while (!bytes.empty()) {
-    const BodyPiece& to = into[piece];
+    const BodyPiece& to = pieces[piece];
     size_t n = 0;
     if (piece_got < to.skip) {
       n = std::min<uint64_t>(to.skip - piece_got, bytes.size());
     } else {
-      const MutableBytes room = to.memory.subspan(piece_got - to.skip);
+      if (into.empty()) {
+        const Result<MutableBytes> memory =
+            second ? own_memory(own, to.bytes) : call.task.memory(piece);
+        if (!memory.ok()) {
+          status = memory.status();
+          return false;
+        }
+        into = memory.value();
+      }
+      const MutableBytes room = into.subspan(piece_got - to.skip);
       n = std::min(room.size(), bytes.size());
       std::memcpy(room.data(), bytes.data(), n);
     }
     bytes = bytes.subspan(n);
     piece_got += n;
-    if (piece_got < to.skip + to.memory.size()) continue;
+    if (piece_got < to.skip + to.bytes) continue;
     ++piece;
     piece_got = 0;
+    into = {};
   }
+  return true;
 }
 
 void HttpLoop::Try::sent() {
@@ -79,7 +85,7 @@ bool HttpLoop::Try::body(Bytes bytes) {
   skipped += unwanted;
   bytes = bytes.subspan(unwanted);
   const size_t wanted = std::min<uint64_t>(plan.bytes - got, bytes.size());
-  copy(bytes.first(wanted));
+  if (!copy(bytes.first(wanted))) return false;
   if (got == plan.bytes && bytes.size() >= kRateBytes / 4 && plan.bytes >= kRateBytes)
     call.task.stats->bytes_a_second.add(plan.bytes * 1'000'000'000 /
                                         std::max<uint64_t>(1, progress_ns - first_byte_ns));

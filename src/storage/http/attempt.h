@@ -28,8 +28,8 @@ class HttpLoop::Try final : public Transfer {
   // A good answer, all of it.
   bool is_whole() const { return is_good() && (got == plan.bytes || plan.bytes == kWholeFile); }
   bool is_good() const { return answer.head.status >= 200 && answer.head.status < 300; }
-  // Into the memory, after what is there.
-  void copy(Bytes bytes);
+  // Into the memory, after what is there.  False: there is none, as `status` says.
+  bool copy(Bytes bytes);
 
   Call& call;
   const bool second;  // beside one that is late: its bytes go to memory of its own
@@ -39,8 +39,9 @@ class HttpLoop::Try final : public Transfer {
   uint64_t progress_ns = sent_ns;
   HttpAnswer answer;
   BodyPlan plan;
-  BodyMemory into;
-  size_t piece = 0;        // of `into` that is filled now
+  BodyPieces pieces;
+  size_t piece = 0;        // that is filled now
+  MutableBytes into;       // its memory; empty before its first byte
   uint64_t piece_got = 0;  // of it, with what is skipped
   uint64_t rest = 0;       // behind all of them
   Buffer own;
@@ -56,6 +57,7 @@ struct HttpLoop::Call {
   HttpTask task;
   Pool* pool = nullptr;
   uint64_t number = 0;
+  uint64_t cost = 0;  // in the loop's load
   Calls::iterator self;
   Place place = Place::kWaiting;
   std::multimap<uint64_t, Call*>::iterator delay;

@@ -4,20 +4,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/machine.h"
 #include "base/mutex.h"
 #include "base/per_process.h"
+#include "storage/http/web_read.h"
 
 namespace headrace {
 namespace {
 
-constexpr uint32_t kMostRequests = PoolLimit::kMost;  // to one server
-
-// One copies some gigabytes a second; TLS takes more.
+// One receives some gigabytes a second; TLS takes more.
 size_t loop_count() {
   const int cpus = usable_cpus();
-  return cpus <= 4 ? 1 : cpus <= 16 ? 2 : 4;
+  return cpus <= 1 ? 1 : cpus <= 16 ? 2 : 4;
 }
+
+constexpr size_t kMostPlaces = 1 << 16;  // remembered
 
 // Answers that someone waits for.
 class AnswerWaiter {
@@ -56,20 +58,38 @@ HttpClient& HttpClient::of_process() {
 HttpClient::HttpClient() {
   const size_t loops = loop_count();
   for (size_t i = 0; i < loops; ++i)
-    loops_.push_back(std::make_unique<HttpLoop>(kMostRequests / static_cast<uint32_t>(loops)));
+    loops_.push_back(std::make_unique<HttpLoop>(static_cast<uint32_t>(loops)));
 }
 
 void HttpClient::add(std::vector<HttpTask> tasks) {
   if (loops_.size() == 1) return loops_[0]->add(std::move(tasks));
   std::vector<std::vector<HttpTask>> shares(loops_.size());
-  std::vector<size_t> loads;
-  for (const auto& loop : loops_) loads.push_back(loop->load());
-  for (HttpTask& task : tasks) {
-    const auto least = std::min_element(loads.begin(), loads.end()) - loads.begin();
-    ++loads[static_cast<size_t>(least)];
-    shares[static_cast<size_t>(least)].push_back(std::move(task));
+  {
+    MutexLock lock(mu_);
+    std::vector<uint64_t> loads;
+    for (const auto& loop : loops_) loads.push_back(loop->load());
+    for (HttpTask& task : tasks) {
+      const size_t loop = choose(task, loads);
+      loads[loop] += HttpLoop::cost_of(task);
+      shares[loop].push_back(std::move(task));
+    }
   }
   for (size_t i = 0; i < loops_.size(); ++i) loops_[i]->add(std::move(shares[i]));
+}
+
+// Ranges that lie beside each other go to the same loop, which may ask for them in one request; all
+// else to the one that has the least to do.
+size_t HttpClient::choose(const HttpTask& task, const std::vector<uint64_t>& loads) {
+  // Fewer connections than loops: so many loops take part.
+  const size_t most = task.options->connections != 0 ? task.options->connections : loads.size();
+  const auto end = loads.begin() + static_cast<ptrdiff_t>(std::min(most, loads.size()));
+  const auto least = static_cast<size_t>(std::min_element(loads.begin(), end) - loads.begin());
+  if (task.read == nullptr || task.bytes == 0) return least;
+  const ReadRequest& request = task.read->request;
+  if (places_.size() >= kMostPlaces) places_.clear();
+  const uint64_t place = Hasher().add(request.path).finish().low + request.offset / kMostJoined;
+  const size_t known = places_.try_emplace(place, least).first->second;
+  return known < most ? known : least;
 }
 
 void HttpClient::sweep() {

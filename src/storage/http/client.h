@@ -5,8 +5,10 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "storage/http/loop.h"
 
 namespace headrace {
@@ -24,7 +26,12 @@ class HttpClient {
   std::vector<Result<HttpAnswer>> ask(std::vector<HttpTask> tasks);
 
  private:
+  size_t choose(const HttpTask& task, const std::vector<uint64_t>& loads) HEADRACE_REQUIRES(mu_);
+
   std::vector<std::unique_ptr<HttpLoop>> loops_;
+  Mutex mu_;
+  // Which loop reads a part of a file (kMostJoined bytes), by its hash.
+  std::unordered_map<uint64_t, size_t> places_ HEADRACE_GUARDED_BY(mu_);
 };
 
 }  // namespace headrace

@@ -199,6 +199,30 @@ TEST_F(HttpStore, the_slowest_is_asked_for_a_second_time) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s) << "a stall is given up after 20 s";
 }
 
+// However many loops there are (client.h).
+TEST_F(HttpStore, one_connection_is_one_for_all_files_together) {
+  StoreOptions options = kQuick;
+  options.connections = 1;
+  const OpenedUrl at = open_store(server_.url("/f"), options).value();
+  std::atomic<size_t> right{0}, left{12};
+  std::vector<ReadRequest> requests(left);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const std::string name = "/file" + std::to_string(i);
+    server_.put(name, "0123456789");
+    requests[i].path = server_.url(name);
+    requests[i].offset = 3;
+    requests[i].length = 4;
+    requests[i].done = [&right, &left](ReadRequest&& done) {
+      if (done.status.ok() && as_text(done.into.bytes()) == "3456") ++right;
+      --left;
+    };
+  }
+  at.store->read(requests);
+  while (left > 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(right, requests.size());
+  EXPECT_EQ(server_.connections(), 1u);
+}
+
 TEST_F(HttpStore, connections_are_used_again) {
   StoreOptions options = kQuick;
   options.hedge = false;
@@ -407,6 +431,30 @@ TEST(PoolLimit, bears_one_in_a_hundred) {
   for (int i = 0; i < 3; ++i) limit.throttled();
   limit.tick(now += 200'000'001);
   EXPECT_EQ(limit.limit(), PoolLimit::kFirst);
+}
+
+TEST(PoolLimit, begins_with_what_the_distance_asks_for) {
+  PoolLimit near(128), usual(128), far(128);
+  near.began(PoolLimit::kNear - 1);
+  usual.began(PoolLimit::kNear);
+  far.began(PoolLimit::kFar);
+  EXPECT_EQ(near.limit(), PoolLimit::kFirstNear);
+  EXPECT_EQ(usual.limit(), PoolLimit::kFirst);
+  EXPECT_EQ(far.limit(), PoolLimit::kFirstFar);
+  far.began(1);  // only the first tells
+  EXPECT_EQ(far.limit(), PoolLimit::kFirstFar);
+  EXPECT_TRUE(near.may_send(100, 1 << 20));  // small ones are not held back
+}
+
+TEST(PoolLimit, of_several_loops_each_begins_with_its_share) {
+  PoolLimit one(64, 2), all(1, 4);
+  EXPECT_EQ(one.limit(), PoolLimit::kFirst / 2);
+  EXPECT_FALSE(one.may_send(PoolLimit::kFirst / 2, PoolLimit::kLittle / 2));
+  one.began(PoolLimit::kFar);
+  EXPECT_EQ(one.limit(), PoolLimit::kFirstFar / 2);
+  EXPECT_EQ(all.limit(), 1u);
+  all.began(1);
+  EXPECT_EQ(all.limit(), 1u);
 }
 
 TEST(WebUrls, are_taken_apart) {

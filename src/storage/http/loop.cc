@@ -16,9 +16,6 @@ namespace {
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kLookEvery = 20 * kMillisecond;  // at stalls, limits and what is late
 constexpr int kIdleMs = 10'000;
-// Of one request for several ranges: some servers send whole files with less work than ranges, and
-// more than this gains nothing.
-constexpr uint64_t kMostJoined = uint64_t{16} << 20;
 constexpr uint64_t kLeastRate = 10'000;  // bytes a second, below which a try is not worth waiting
 
 uint64_t nanoseconds(double seconds) {
@@ -27,8 +24,7 @@ uint64_t nanoseconds(double seconds) {
 
 }  // namespace
 
-HttpLoop::HttpLoop(uint32_t most_requests)
-    : most_(std::max(1u, most_requests)), thread_([this] { run(); }) {}
+HttpLoop::HttpLoop(uint32_t loops) : loops_(std::max(1u, loops)), thread_([this] { run(); }) {}
 
 HttpLoop::~HttpLoop() {
   {
@@ -41,7 +37,7 @@ HttpLoop::~HttpLoop() {
 
 void HttpLoop::add(std::vector<HttpTask> tasks) {
   if (tasks.empty()) return;
-  load_ += tasks.size();
+  for (const HttpTask& task : tasks) load_ += cost_of(task);
   {
     MutexLock lock(mu_);
     std::move(tasks.begin(), tasks.end(), std::back_inserter(inbox_));
@@ -112,6 +108,7 @@ void HttpLoop::take_inbox() {
     calls_.push_back(std::make_unique<Call>());
     Call& call = *calls_.back();
     call.task = std::move(task);
+    call.cost = cost_of(call.task);
     call.self = std::prev(calls_.end());
     call.number = numbers_++;
     call.pool = &pool_of(call.task);
@@ -147,8 +144,11 @@ void HttpLoop::end_cancelled() {
 }
 
 HttpLoop::Pool& HttpLoop::pool_of(const HttpTask& task) {
-  const uint32_t most = task.options->connections != 0 ? task.options->connections : most_;
-  return pools_.try_emplace(fmt::format("{} {}", task.origin, most), most).first->second;
+  const uint32_t asked = task.options->connections;
+  const uint32_t most = asked != 0 ? asked : PoolLimit::kMost;
+  return pools_
+      .try_emplace(fmt::format("{} {}", task.origin, asked), std::max(1u, most / loops_), loops_)
+      .first->second;
 }
 
 void HttpLoop::send_waiting(uint64_t now) {
@@ -225,8 +225,8 @@ void HttpLoop::absorb(Call& call, Call& next) {
   call.task.is_whole_read = false;  // a second request would bring what is there already
   const ReadRequest& first = call.task.read->request;
   call.task.name = fmt::format("{} [{} +{}]", first.path, first.offset, call.task.bytes);
+  call.cost += next.cost;
   calls_.erase(next.self);
-  --load_;
 }
 
 void HttpLoop::send(Call& call, bool is_second) {

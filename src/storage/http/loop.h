@@ -35,7 +35,8 @@ namespace headrace {
 // Thread-safe.
 class HttpLoop {
  public:
-  explicit HttpLoop(uint32_t most_requests);
+  // Of several loops that share the servers' limits.
+  explicit HttpLoop(uint32_t loops = 1);
   // Completes what it holds with kCancelled.
   ~HttpLoop();
 
@@ -44,13 +45,17 @@ class HttpLoop {
   void sweep();
   // Completes the tasks of `owner`; returns when all are, unless it is called by the loop itself.
   void abandon(const void* owner);
-  size_t load() const { return load_.load(); }  // tasks not done
+  // Of tasks not done: their bytes, with what a request costs beside them.
+  uint64_t load() const { return load_.load(); }
+  static uint64_t cost_of(const HttpTask& task) { return task.bytes + kRequestCost; }
 
  private:
+  static constexpr uint64_t kRequestCost = 64 << 10;  // as much work as so many bytes
+
   struct Call;   // a task that is not done
   class Try;     // one request for it
   struct Pool {  // what is asked of one server
-    explicit Pool(uint32_t most) : limit(most) {}
+    Pool(uint32_t most, uint32_t loops) : limit(most, loops) {}
     PoolLimit limit;
     using FilePlace = std::tuple<const void*, std::string, uint64_t>;  // owner, path, offset
     std::map<std::pair<uint64_t, uint64_t>, Call*> waiting;            // by priority, number
@@ -86,7 +91,7 @@ class HttpLoop {
   Pool& pool_of(const HttpTask& task);
   int wait_ms(uint64_t now) const;
 
-  const uint32_t most_;
+  const uint32_t loops_;
   Transfers transfers_;  // of the loop's thread, but for wake()
   // Of the loop's thread alone.
   std::map<std::string, Pool> pools_;
@@ -96,7 +101,7 @@ class HttpLoop {
   uint64_t numbers_ = 0;
   uint64_t looked_ns_ = 0;
 
-  std::atomic<size_t> load_{0};
+  std::atomic<uint64_t> load_{0};
   std::atomic<bool> sweep_{false};
   Mutex mu_;
   CondVar is_abandoned_;

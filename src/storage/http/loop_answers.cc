@@ -71,12 +71,14 @@ void HttpLoop::answered(Call& call, Try& one) {
   if (one.is_good()) {
     if (one.second && one.plan.bytes != kWholeFile) {
       if (call.first != nullptr) stop_tries(call);
-      Result<BodyMemory> memory = call.task.memory(one.plan.bytes);
-      if (!memory.ok()) return end(call, memory.status(), {});
       Bytes from = one.own.bytes();
-      for (const BodyPiece& into : memory.value()) {
-        std::memcpy(into.memory.data(), from.data() + into.skip, into.memory.size());
-        from = from.subspan(into.skip + into.memory.size());
+      const BodyPieces pieces = call.task.pieces(one.plan.bytes);
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        if (pieces[i].bytes == 0) continue;
+        const Result<MutableBytes> into = call.task.memory(i);
+        if (!into.ok()) return end(call, into.status(), {});
+        std::memcpy(into.value().data(), from.data() + pieces[i].skip, pieces[i].bytes);
+        from = from.subspan(pieces[i].skip + pieces[i].bytes);
       }
     }
     return end(call, {}, std::move(one.answer));
@@ -186,7 +188,7 @@ void HttpLoop::end(Call& call, Status status, HttpAnswer&& answer) {
   // Out of the list before done(), which may lead to anything; freed after.
   const std::unique_ptr<Call> mine = std::move(*call.self);
   calls_.erase(mine->self);
-  --load_;
+  load_ -= mine->cost;
   mine->task.done(std::move(status), std::move(answer));
 }
 

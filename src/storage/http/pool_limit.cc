@@ -13,12 +13,18 @@ constexpr int kHoldAfterThrottle = 10;
 
 }  // namespace
 
-PoolLimit::PoolLimit(uint32_t most)
-    : most_(std::max(1u, most)), limit_(std::min(kFirst, most_)), little_limit_(most_) {}
+PoolLimit::PoolLimit(uint32_t most, uint32_t loops)
+    : most_(std::max(1u, most)),
+      first_(std::clamp(kFirst / std::max(1u, loops), 1u, most_)),
+      first_near_(std::clamp(kFirstNear / std::max(1u, loops), 1u, most_)),
+      first_far_(std::clamp(kFirstFar / std::max(1u, loops), 1u, most_)),
+      little_bytes_(kLittle / std::max(1u, loops)),
+      limit_(first_),
+      little_limit_(most_) {}
 
 void PoolLimit::began(uint64_t ns) {
-  if (!has_begun_ && ns >= kFar && limit_ == std::min(kFirst, most_))
-    limit_ = std::min(kFirstFar, most_);
+  if (!has_begun_ && limit_ == first_)
+    limit_ = ns >= kFar ? first_far_ : ns < kNear ? first_near_ : first_;
   has_begun_ = true;
 }
 

@@ -6,8 +6,12 @@
 // more than kBearable of all does the limit fall.
 //
 // Large reads fill a wire with few connections: more of them only get in each other's way (83 reads
-// of 4 MiB from one server of this machine took longer than 16).  Small ones wait for the server
-// nearly all the time: while all that is under way is little, as many go out as are allowed at all.
+// of 4 MiB from one server of this machine took longer than 16), and of a server that answers at
+// once what is wanted first is there the sooner the fewer come beside it.  Small ones wait for the
+// server nearly all the time: while all that is under way is little, as many go out as are allowed
+// at all.
+//
+// Where several loops ask the same server, each has a limit of its own and begins with its share.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +22,21 @@ namespace headrace {
 class PoolLimit {
  public:
   static constexpr uint32_t kFirst = 16;
+  static constexpr uint32_t kFirstNear = 6;                // of a server that answers within kNear
+  static constexpr uint64_t kNear = 5'000'000;             // ns
   static constexpr uint32_t kFirstFar = 32;                // of a server that takes kFar to answer
   static constexpr uint64_t kFar = 20'000'000;             // ns
   static constexpr uint64_t kLittle = uint64_t{16} << 20;  // bytes under way
   static constexpr uint32_t kMost = 128;
   static constexpr double kBearable = 0.05;
 
-  explicit PoolLimit(uint32_t most = kMost);
+  // `most` is this loop's; `loops` ask the same server.
+  explicit PoolLimit(uint32_t most = kMost, uint32_t loops = 1);
 
   uint32_t limit() const { return limit_; }
   // Whether one more may go out, where so many requests of so many bytes are under way.
   bool may_send(uint32_t requests, uint64_t bytes) const {
-    return requests < limit_ || (requests < little_limit_ && bytes < kLittle);
+    return requests < limit_ || (requests < little_limit_ && bytes < little_bytes_);
   }
   // An answer began so long after it was asked for.
   void began(uint64_t ns);
@@ -45,6 +52,10 @@ class PoolLimit {
   void grow_or_hold(double rate);
 
   const uint32_t most_;
+  const uint32_t first_;
+  const uint32_t first_near_;
+  const uint32_t first_far_;
+  const uint64_t little_bytes_;
   uint32_t limit_;
   uint32_t little_limit_;  // of small reads
   bool has_begun_ = false;

@@ -44,12 +44,12 @@ struct HttpAnswer {
   uint32_t tries = 1;
 };
 
-// Memory for a body: pieces, each after some bytes that nobody wants.
+// How a body is cut: pieces, each after some bytes that nobody wants.
 struct BodyPiece {
   uint64_t skip = 0;
-  MutableBytes memory;
+  uint64_t bytes = 0;
 };
-using BodyMemory = std::vector<BodyPiece>;
+using BodyPieces = std::vector<BodyPiece>;
 struct WebRead;
 
 // All functions are called by the thread of a loop and must not wait.
@@ -70,8 +70,11 @@ struct HttpTask {
   // Of the head of a good answer (2xx): where its body goes.  kUnavailable is worth another try,
   // any other failure is the end.  Null: text.
   std::function<Result<BodyPlan>(const HttpHead&)> plan = {};
-  // Memory for the body.  Called once a try at most; what it holds is overwritten by the next.
-  std::function<Result<BodyMemory>(uint64_t)> memory = {};
+  // What a body of so many bytes consists of.  Called once a try at most.
+  std::function<BodyPieces(uint64_t)> pieces = {};
+  // Memory for one of them, asked for when its first byte is there: what arrived before may have
+  // given its own back by then.  What it holds is overwritten by the next try.
+  std::function<Result<MutableBytes>(size_t)> memory = {};
   // So many of the body's bytes have come, and stay.  Null: nobody asks.
   std::function<void(uint64_t)> arrived = {};
   // Whether an answer that is not good may become so.  Null: by its status.

@@ -97,18 +97,24 @@ Result<BodyPlan> WebRead::plan(const HttpHead& head) {
   return BodyPlan{.bytes = got};
 }
 
-Result<BodyMemory> WebRead::memory(uint64_t bytes) {
-  return guard([&]() -> Result<BodyMemory> {
-    begin = request.offset;
-    request.into.resize(more.empty() ? bytes : request.length);
-    BodyMemory out{{0, request.into.span()}};
-    uint64_t at = request.offset + request.length;
-    for (ReadRequest& each : more) {
-      each.into.resize(each.length);
-      out.push_back({each.offset - at, each.into.span()});
-      at = each.offset + each.length;
-    }
-    return out;
+BodyPieces WebRead::pieces(uint64_t bytes) {
+  begin = request.offset;
+  completed = 0;
+  whole_bytes = bytes;
+  BodyPieces out{{0, more.empty() ? bytes : request.length}};
+  uint64_t at = request.offset + request.length;
+  for (const ReadRequest& each : more) {
+    out.push_back({each.offset - at, each.length});
+    at = each.offset + each.length;
+  }
+  return out;
+}
+
+Result<MutableBytes> WebRead::memory(size_t piece) {
+  ReadRequest& of = piece == completed ? request : more[piece - completed - 1];
+  return guard([&]() -> Result<MutableBytes> {
+    of.into.resize(is_whole() ? whole_bytes : of.length);
+    return of.into.span();
   });
 }
 
@@ -117,6 +123,7 @@ void WebRead::arrived(uint64_t bytes) {
     ReadRequest whole = std::exchange(request, std::move(more.front()));
     more.pop_front();
     whole.version = version;
+    ++completed;
     complete(std::move(whole), {});
   }
 }
@@ -129,7 +136,10 @@ void WebRead::done(Status status, HttpAnswer&& answer) {
   else if (status.ok() && answer.head.status >= 300)
     status = shared->protocol->failure(request.path, answer);
   else if (status.ok() && !answer.text.empty())  // a whole file of unknown length
-    status = memory(answer.text.size()).status();
+    status = guard([&]() -> Status {
+      request.into.resize(answer.text.size());
+      return {};
+    });
   if (status.ok() && !answer.text.empty()) {
     const Bytes text = as_bytes(answer.text);
     std::copy(text.begin(), text.end(), request.into.data());

@@ -59,6 +59,10 @@ struct WebShared {
   SeenVersions versions;
 };
 
+// Of one request for several ranges: some servers send whole files with less work than ranges, and
+// more than this gains nothing.
+inline constexpr uint64_t kMostJoined = uint64_t{16} << 20;
+
 // One range, or several with little between them that are asked for in one request: a server has
 // work with every request, however much it sends.  Each completes when its own bytes are there.
 // Where nearly all of a file is wanted, the file is asked for: servers send it with less work than
@@ -68,6 +72,8 @@ struct WebRead {
   ReadRequest request;           // the first that is not complete
   std::deque<ReadRequest> more;  // those behind it
   uint64_t begin = 0;            // where this try began
+  size_t completed = 0;          // since then
+  uint64_t whole_bytes = 0;      // of the file, where all of it is read
   std::string version;           // of the answer
 
   bool is_whole() const { return request.length == kWholeFile; }
@@ -81,7 +87,8 @@ struct WebRead {
   bool wants_file() const;
   Result<HttpRequest> make() const;
   Result<BodyPlan> plan(const HttpHead& head);
-  Result<BodyMemory> memory(uint64_t bytes);
+  BodyPieces pieces(uint64_t bytes);
+  Result<MutableBytes> memory(size_t piece);
   // So many bytes of the memory are there: completes whoever has all of them, but for the last.
   void arrived(uint64_t bytes);
   void done(Status status, HttpAnswer&& answer);

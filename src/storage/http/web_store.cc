@@ -48,7 +48,8 @@ Result<HttpTask> read_task(const std::shared_ptr<WebShared>& shared, ReadRequest
   read->request = std::move(request);
   made.make = [read] { return read->make(); };
   made.plan = [read](const HttpHead& head) { return read->plan(head); };
-  made.memory = [read](uint64_t bytes) { return read->memory(bytes); };
+  made.pieces = [read](uint64_t bytes) { return read->pieces(bytes); };
+  made.memory = [read](size_t piece) { return read->memory(piece); };
   made.arrived = [read](uint64_t bytes) { read->arrived(bytes); };
   made.read = read;
   made.done = [read](Status status, HttpAnswer&& answer) {

@@ -73,7 +73,7 @@ Status StageJournal::load() {
     const std::string_view word = take_word(line);
     if (word == "plan") planned_.emplace(line);
     Done done;
-    if (word != "done" || !parse(take_word(line), done.checksum, 16) ||
+    if (word != "copied" || !parse(take_word(line), done.checksum, 16) ||
         !parse(take_word(line), done.bytes) || !Hash128::parse(take_word(line), done.version))
       continue;
     done_[std::string(line)] = done;
@@ -108,8 +108,8 @@ Status StageJournal::plan(const StagePlan& plan) {
 
 Status StageJournal::add(const StageFile& file, uint32_t checksum) {
   MutexLock lock(mu_);
-  return append(fmt::format("done {:08x} {} {} {}\n", checksum, file.bytes, version_of(file).hex(),
-                            file.name));
+  return append(fmt::format("copied {:08x} {} {} {}\n", checksum, file.bytes,
+                            version_of(file).hex(), file.name));
 }
 
 void StageJournal::remove() const {

@@ -12,16 +12,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <future>
 
-#include "base/crc32c.h"
 #include "base/machine.h"
 #include "base/parallel.h"
-#include "storage/cache/checksum.h"
 #include "storage/descriptors.h"
 #include "storage/paths.h"
-#include "storage/routed.h"
-#include "storage/spare_buffers.h"
+#include "storage/stage/file_copier.h"
 #include "storage/stage/journal.h"
 
 namespace headrace {
@@ -29,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kChunk = 8 << 20;  // of one read
 constexpr std::string_view kUnfinished = "headrace.unfinished";
 
 // The folder that all lie in, without a '/' at its end.
@@ -46,79 +41,21 @@ std::string temporary_name(const fs::path& place) {
   return (place.parent_path() / ("." + place.filename().string() + ".hrpart")).string();
 }
 
-// A range at a version, into `into`; blocks.
-Status read_range(const Store& from, const StageFile& file, uint64_t offset, uint64_t length,
-                  Buffer& into) {
-  std::promise<ReadRequest> promise;
-  std::future<ReadRequest> future = promise.get_future();
-  ReadRequest request{.path = file.path,
-                      .offset = offset,
-                      .length = length,
-                      .into = std::move(into),
-                      .version = file.version,
-                      .done = [&promise](ReadRequest&& r) { promise.set_value(std::move(r)); }};
-  from.read({&request, 1});
-  ReadRequest done = future.get();
-  into = std::move(done.into);
-  return done.status;
-}
-
-Status write_at(int fd, uint64_t offset, Bytes data) {
-  while (!data.empty()) {
-    const ssize_t n = ::pwrite(fd, data.data(), data.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return from_errno(errno, "write");
-    data = data.subspan(static_cast<size_t>(n));
-    offset += static_cast<uint64_t>(n);
-  }
-  return {};
-}
-
 // It outlives a killed process, which is all that it is for; an fsync would wait for whatever else
 // the machine has to write.
 Status write_mark(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return from_errno(errno, "open").in_file(path);
   const Descriptor file(fd);
-  return write_at(fd, 0, as_bytes("files of this folder are being copied by headrace\n"));
-}
-
-// The checksum of a file: that of the checksums of its chunks.
-uint32_t checksum_of(const std::vector<uint32_t>& chunks) {
-  return crc32c(std::as_bytes(std::span(chunks)));
-}
-
-Result<uint32_t> checksum_of_file(const std::string& path, uint64_t bytes) {
-  HEADRACE_ASSIGN(const OpenFile file, open_descriptor(path));
-  std::vector<uint32_t> sums;
-  Buffer chunk;
-  for (uint64_t at = 0; at < bytes; at += kChunk) {
-    chunk.resize(std::min(kChunk, bytes - at));
-    MutableBytes left = chunk.span();
-    while (!left.empty()) {
-      const ssize_t n = ::pread(file->fd(), left.data(), left.size(),
-                                static_cast<off_t>(at + chunk.size() - left.size()));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return from_errno(n < 0 ? errno : EIO, "read").in_file(path);
-      left = left.subspan(static_cast<size_t>(n));
-    }
-    sums.push_back(piece_checksum(chunk.bytes()));
-  }
-  return checksum_of(sums);
+  constexpr std::string_view kText = "files of this folder are being copied by headrace\n";
+  if (::write(fd, kText.data(), kText.size()) < 0) return from_errno(errno, "write").in_file(path);
+  return {};
 }
 
 bool is_memory(const std::string& path) {
   struct statfs info{};
   return ::statfs(path.c_str(), &info) == 0 && int64_t{info.f_type} == TMPFS_MAGIC;
 }
-
-// One file on its way.
-struct Copying {
-  Mutex mu;
-  OpenFile file HEADRACE_GUARDED_BY(mu);
-  std::vector<uint32_t> sums;  // each chunk's place is written by who copies it
-  std::atomic<size_t> left{0};
-};
 
 // One call of stage_files().
 class Stager {
@@ -140,11 +77,6 @@ class Stager {
   }
 
  private:
-  struct Chunk {
-    size_t file;
-    uint64_t offset;
-  };
-
   std::string place(const StageFile& file) const { return folder_ + '/' + file.name; }
 
   Status prepare() {
@@ -203,29 +135,18 @@ class Stager {
   }
 
   Status copy() {
-    std::vector<Chunk> chunks;
-    std::vector<std::unique_ptr<Copying>> files(plan_.files.size());
+    std::vector<const StageFile*> files;
     for (const size_t i : missing_) {
-      const uint64_t count = std::max<uint64_t>(1, (plan_.files[i].bytes + kChunk - 1) / kChunk);
-      files[i] = std::make_unique<Copying>();
-      files[i]->sums.resize(plan_.files[i].bytes == 0 ? 0 : count);
-      files[i]->left = count;
-      for (uint64_t c = 0; c < count; ++c) chunks.push_back({i, c * kChunk});
+      files.push_back(&plan_.files[i]);
       HEADRACE_TRY(make_folder(plan_.files[i]));
     }
-    return parallel_for(chunks.size(), streams(), [&](size_t n) {
-      const Chunk& chunk = chunks[n];
-      const StageFile& file = plan_.files[chunk.file];
-      Status status = copy_chunk(file, *files[chunk.file], chunk.offset);
-      return status.ok() ? status : status.in_file(place(file));
-    });
-  }
-
-  unsigned streams() const {
-    if (options_.streams > 0) return options_.streams;
-    if (plan_.files.empty()) return 1;
-    const StoreCost cost = from_.cost(plan_.files.front().path);
-    return cost.is_near() ? 4 : std::clamp<unsigned>(cost.parallel_reads, 8, 32);
+    return copy_files(from_, files,
+                      {.streams = options_.streams,
+                       .cancel = options_.cancel,
+                       .path = [this](const StageFile& f) { return temporary_name(place(f)); },
+                       .finish = [this](const StageFile& f, int fd,
+                                        uint32_t checksum) { return finish(f, fd, checksum); },
+                       .tell = [this](uint64_t bytes) { tell(bytes); }});
   }
 
   Status make_folder(const StageFile& file) {
@@ -238,46 +159,15 @@ class Stager {
     return {};
   }
 
-  Result<OpenFile> opened(const StageFile& file, Copying& state) const {
-    MutexLock lock(state.mu);
-    if (state.file != nullptr) return state.file;
-    const std::string path = temporary_name(place(file));
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0) return from_errno(errno, "open");
-    state.file = std::make_shared<const Descriptor>(fd);
-    if (::ftruncate(fd, static_cast<off_t>(file.bytes)) != 0) return from_errno(errno, "truncate");
-    return state.file;
-  }
-
-  Status copy_chunk(const StageFile& file, Copying& state, uint64_t offset) {
-    if (options_.cancel != nullptr && options_.cancel->load())
-      return cancelled("copying was ended; the same call goes on");
-    HEADRACE_ASSIGN(const OpenFile out, opened(file, state));
-    const uint64_t length = std::min(kChunk, file.bytes - offset);
-    if (length > 0) {
-      Buffer data = spare_.take();
-      HEADRACE_TRY(read_range(from_, file, offset, length, data));
-      HEADRACE_TRY(write_at(out->fd(), offset, data.bytes()));
-      state.sums[offset / kChunk] = piece_checksum(data.bytes());
-      spare_.give_back(std::move(data));
-    }
-    if (state.left.fetch_sub(1) == 1) HEADRACE_TRY(finish(file, state, *out));
-    tell(length);
-    return {};
-  }
-
-  Status finish(const StageFile& file, Copying& state, const Descriptor& out) {
+  Status finish(const StageFile& file, int fd, uint32_t checksum) {
     if (file.modified_ns != 0) {
       const timespec time{file.modified_ns / 1'000'000'000, file.modified_ns % 1'000'000'000};
       const timespec times[2] = {time, time};
-      (void)::futimens(out.fd(), times);  // without it an index beside it is built anew
+      (void)::futimens(fd, times);  // without it an index beside it is built anew
     }
     if (::rename(temporary_name(place(file)).c_str(), place(file).c_str()) != 0)
       return from_errno(errno, "rename");
-    HEADRACE_TRY(journal_->add(file, checksum_of(state.sums)));
-    MutexLock lock(state.mu);
-    state.file = nullptr;
-    return {};
+    return journal_->add(file, checksum);
   }
 
   // The journal as it is now: what this call copied is in it too.
@@ -288,7 +178,7 @@ class Stager {
       const StageFile& file = plan_.files[i];
       const StageJournal::Done* done = journal_->done(file);
       if (done == nullptr) return internal("copied and not noted").in_file(place(file));
-      HEADRACE_ASSIGN(const uint32_t found, checksum_of_file(place(file), file.bytes));
+      HEADRACE_ASSIGN(const uint32_t found, checksum_of_copy(place(file), file.bytes));
       if (found == done->checksum) return {};
       ::unlink(place(file).c_str());
       return corrupt("the copy is not what was written; it was removed: run the same again")
@@ -308,7 +198,6 @@ class Stager {
   const StageOptions& options_;
   std::unique_ptr<StageJournal> journal_;
   std::vector<size_t> missing_;
-  SpareBuffers spare_;
   std::string made_;
   uint64_t there_ = 0;
   Mutex mu_;

@@ -10,12 +10,14 @@
 //                              with their times: an index beside a shard stays current
 //   DST/headrace.unfinished    while files are missing: the folder is no data set yet
 //   DST.hrstage                what was planned and what is done, a line each; locked (flock) by
-//   the
-//                              one process that copies
+//                              the one process that copies
 //
 //   headrace stage 1
 //   plan NAME                                     a file that is ours to write, and to remove
-//   done CHECKSUM BYTES VERSION NAME              it is there
+//   copied CHECKSUM BYTES VERSION NAME            it is there; the checksum is file_copier.h's
+//   done CHECKSUM BYTES VERSION NAME              of an older version: with another checksum, so
+//   the
+//                                                 file is copied again
 //
 // A file is written under a temporary name beside its own and renamed when all of it is there; its
 // line follows.  After a kill the same call goes on with what has no line.
@@ -50,8 +52,8 @@ struct StagePlan {
 Result<StagePlan> plan_stage(const Store& from, std::vector<std::string> files);
 
 struct StageOptions {
-  unsigned streams = 0;                    // 0: as many as the store finds useful
-  bool verify = false;                     // reads the copies again, against their checksums
+  unsigned streams = 0;  // files, and parts of 16 MiB, at a time; 0: as the store finds useful
+  bool verify = false;   // reads the copies again, against their checksums
   std::function<void(uint64_t)> progress;  // bytes that are there; from any thread, one at a time
   const std::atomic<bool>* cancel = nullptr;
 };

@@ -13,30 +13,47 @@
 namespace headrace {
 namespace {
 
-// One of the four.
-struct Change {
-  void (*adjust)(const Pixels& pixels, double by);
-  std::optional<Range> range;  // nothing: it stays
-};
+// Of brightness, contrast, saturation and hue; nothing: it stays.
+using Ranges = std::array<std::optional<Range>, 4>;
+constexpr PixelChange::Kind kKinds[] = {PixelChange::kBrightness, PixelChange::kContrast,
+                                        PixelChange::kSaturation, PixelChange::kHue};
 
 class ColorJitter final : public PixelStep {
  public:
-  ColorJitter(const std::array<Change, 4>& changes, double p) : changes_(changes), p_(p) {}
-  // As torchvision draws: the order first, then the factors in theirs.
+  ColorJitter(const Ranges& ranges, double p) : ranges_(ranges), p_(p) {}
   Status apply(const Pixels& pixels, Rng rng) const override {
-    if (!(rng.uniform() < p_)) return {};
+    std::array<PixelChange, 4> changes;
+    const size_t n = draw(rng, changes);
+    for (size_t i = 0; i < n; ++i) apply_change(pixels, changes[i]);
+    return {};
+  }
+  bool has_changes() const override { return true; }
+  void changes(Size, Rng rng, std::vector<PixelChange>& out) const override {
+    std::array<PixelChange, 4> drawn;
+    out.insert(out.end(), drawn.begin(), drawn.begin() + static_cast<ptrdiff_t>(draw(rng, drawn)));
+  }
+
+ private:
+  // As torchvision draws: the order first, then the factors in theirs.
+  size_t draw(Rng rng, std::array<PixelChange, 4>& out) const {
+    if (!(rng.uniform() < p_)) return 0;
     std::array<size_t, 4> order{0, 1, 2, 3};
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng.below(i)]);
     std::array<double, 4> by{};
     for (size_t i = 0; i < by.size(); ++i)
-      if (changes_[i].range) by[i] = changes_[i].range->draw(rng);
-    for (const size_t i : order)
-      if (changes_[i].range) changes_[i].adjust(pixels, by[i]);
-    return {};
+      if (ranges_[i]) by[i] = ranges_[i]->draw(rng);
+    size_t n = 0;
+    for (const size_t i : order) {
+      if (!ranges_[i]) continue;
+      PixelChange& change = out[n++];
+      change.kind = kKinds[i];
+      change.factor = by[i];
+      if (change.kind == PixelChange::kHue) change.turn = hue_turn(by[i]);
+    }
+    return n;
   }
 
- private:
-  const std::array<Change, 4> changes_;
+  const Ranges ranges_;
   const double p_;
 };
 
@@ -57,8 +74,7 @@ Result<std::optional<Range>> jitter_from(std::vector<double> v, const char* name
 
 Result<Transform> make(Params params) {
   const char* names[] = {"brightness", "contrast", "saturation", "hue"};
-  std::array<Change, 4> changes{
-      {{adjust_brightness, {}}, {adjust_contrast, {}}, {adjust_saturation, {}}, {adjust_hue, {}}}};
+  Ranges ranges;
   std::vector<std::vector<double>> numbers;
   for (const char* name : names) numbers.push_back(params.take_numbers(name, {}));
   const double p = params.take_number("p", 1);
@@ -67,9 +83,9 @@ Result<Transform> make(Params params) {
   for (size_t i = 0; i < 4; ++i) {
     const bool hue = i == 3;
     const Limits limits = hue ? Limits{-0.5, 0.5} : Limits{.least = 0};
-    HEADRACE_ASSIGN(changes[i].range, jitter_from(numbers[i], names[i], hue ? 0 : 1, limits));
+    HEADRACE_ASSIGN(ranges[i], jitter_from(numbers[i], names[i], hue ? 0 : 1, limits));
   }
-  return Transform(std::make_unique<ColorJitter>(changes, p));
+  return Transform(std::make_unique<ColorJitter>(ranges, p));
 }
 
 }  // namespace

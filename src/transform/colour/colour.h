@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 
+#include "codec/deferred.h"
 #include "transform/program/pixels.h"
 
 namespace headrace {
@@ -23,6 +24,11 @@ void adjust_saturation(const Pixels& pixels, double factor);
 // -0.5 to 0.5 of the way round the colours.
 void adjust_hue(const Pixels& pixels, double turn);
 void make_gray(const Pixels& pixels);
+
+// Any of these, or a part of the picture covered.
+void apply_change(const Pixels& pixels, const PixelChange& change);
+// The turn of a hue, -0.5 to 0.5 of the way round, as kernels count it: sixths, times 2^16.
+int32_t hue_turn(double turn);
 
 void posterize(const Pixels& pixels, int bits);
 void solarize(const Pixels& pixels, double threshold);

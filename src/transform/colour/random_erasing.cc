@@ -4,25 +4,14 @@
 // level, one for each channel, or "random".  Drawn as torchvision draws it: ten tries of an area
 // uniform in `scale` and a shape log-uniform in `ratio`; if none fits, nothing is erased.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
+#include "transform/colour/colour.h"
 #include "transform/transform.h"
 
 namespace headrace {
 namespace {
-
-// What torchvision's N(0, 1) after normalize(IMAGENET) looks like before it, in levels.
-constexpr double kMean[] = {0.485 * 255, 0.456 * 255, 0.406 * 255};
-constexpr double kDeviation[] = {0.229 * 255, 0.224 * 255, 0.225 * 255};
-
-// Nearly normal, of mean 0 and deviation 1: four uniform numbers of 16 bits, added.
-double noise(Rng& rng) {
-  const uint64_t bits = rng.next();
-  int64_t sum = 0;
-  for (int k = 0; k < 4; ++k) sum += static_cast<int64_t>((bits >> (16 * k)) & 0xffff);
-  constexpr double kRoot3 = 1.7320508075688772;
-  return (static_cast<double>(sum) - 2 * 65535.0) / 65536 * kRoot3;
-}
 
 struct Erasing {
   double p;
@@ -36,10 +25,12 @@ class RandomErasing final : public PixelStep {
  public:
   explicit RandomErasing(const Erasing& options) : options_(options) {}
   Status apply(const Pixels& pixels, Rng rng) const override {
-    if (!(rng.uniform() < options_.p)) return {};
-    const auto box = draw(pixels.size, rng);
-    if (box) erase(pixels, *box, rng);
+    if (const auto change = change_of(pixels.size, rng)) apply_change(pixels, *change);
     return {};
+  }
+  bool has_changes() const override { return true; }
+  void changes(Size size, Rng rng, std::vector<PixelChange>& out) const override {
+    if (const auto change = change_of(size, rng)) out.push_back(*change);
   }
   Status check_channels(int channels) const override {
     return options_.value.check_channels(channels, "value");
@@ -64,18 +55,19 @@ class RandomErasing final : public PixelStep {
     return std::nullopt;
   }
 
-  void erase(const Pixels& pixels, const Box& box, Rng& rng) const {
+  std::optional<PixelChange> change_of(Size size, Rng rng) const {
+    if (!(rng.uniform() < options_.p)) return std::nullopt;
+    const auto box = draw(size, rng);
+    if (!box) return std::nullopt;
+    PixelChange change;
+    change.kind = options_.random ? PixelChange::kNoise : PixelChange::kErase;
+    change.x = box->x, change.y = box->y;
+    change.width = box->width, change.height = box->height;
+    change.noise = std::bit_cast<uint64_t>(rng);  // the numbers it would give from here on
     const auto colour = options_.value.bytes();
-    const auto channels = static_cast<size_t>(pixels.channels);
-    for (int y = box.y; y < box.y + box.height; ++y) {
-      uint8_t* p = pixels.row(y) + static_cast<size_t>(box.x) * channels;
-      for (int x = 0; x < box.width; ++x, p += channels)
-        for (size_t c = 0; c < channels; ++c)
-          p[c] = options_.random ? random_level(std::min<size_t>(c, 2), rng) : colour[c];
-    }
-  }
-  static uint8_t random_level(size_t c, Rng& rng) {
-    return static_cast<uint8_t>(std::clamp(kMean[c] + kDeviation[c] * noise(rng), 0.0, 255.0));
+    for (size_t c = 0; c < colour.size(); ++c)
+      change.colour |= static_cast<uint32_t>(colour[c]) << (8 * c);
+    return change;
   }
 
   const Erasing options_;

@@ -15,6 +15,7 @@ class RandomFlip final : public Geometric {
     v.flip = rng.uniform() < p_;
     return v;
   }
+  bool only_flips() const override { return true; }
 
  private:
   const double p_;

@@ -15,6 +15,7 @@ class RandomVerticalFlip final : public Geometric {
     v.flip_down = rng.uniform() < p_;
     return v;
   }
+  bool only_flips() const override { return true; }
 
  private:
   const double p_;

@@ -80,9 +80,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace {
 HWY_EXPORT(turn_hue);
+int32_t hue_turn(double turn) {
+  return static_cast<int32_t>(std::lround(6 * turn * (1 << 16)));
+}
 void adjust_hue(const Pixels& pixels, double turn) {
   if (pixels.channels == 1) return;
-  HWY_DYNAMIC_DISPATCH(turn_hue)(pixels, static_cast<int32_t>(std::lround(6 * turn * (1 << 16))));
+  HWY_DYNAMIC_DISPATCH(turn_hue)(pixels, hue_turn(turn));
 }
 }  // namespace headrace
 #endif

@@ -5,6 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "codec/exif.h"
+#include "trace/clock.h"
+#include "transform/colour/colour.h"
 #include "transform/kernels/resample.h"
 #include "transform/program/applied_geometry.h"
 #include "transform/program/image_run.h"
@@ -18,7 +21,13 @@ static_assert(static_cast<int>(Filter::kNearest) == 0 && static_cast<int>(Filter
 static_assert(static_cast<int>(Border::kConstant) == 0 && static_cast<int>(Border::kEdge) == 1 &&
               static_cast<int>(Border::kReflect) == 2 && static_cast<int>(Border::kSymmetric) == 3);
 
+// Of pictures that are left to a chip.  libjpeg upsamples tiny ones another way; above the most
+// are panoramas, which the CPU makes without their whole planes.
 constexpr int kLeastSide = 16;
+constexpr int kMostSide = 16384;
+constexpr size_t kMostChanges = 255;  // the record counts them in a byte
+// nvJPEG reads past the end of a picture (seen with memory that the device copies from by itself).
+constexpr uint16_t kSlack = 256;
 
 // Immutable but for counters, hence thread-safe.
 class DeferredDecoder final : public Decoder {
@@ -41,66 +50,117 @@ class DeferredDecoder final : public Decoder {
   uint64_t damaged() const override { return damaged_; }
 
   Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
-    const Bytes stored = inputs[0];
-    JpegLayout layout;
-    HEADRACE_ASSIGN(const Size source, look_at(stored, layout));
+    Picture picture;
+    HEADRACE_TRY(look_at(inputs[0], picture));
     const Key own = context.draws().with(program_.draw_group);
-    HEADRACE_ASSIGN(const View view, view_of_steps(program_, own, source));
-    if (program_.joint == Joint::kFollows) HEADRACE_TRY(check_joint(context, own, source));
-    DeferredPicture record = record_of(source, view);
-    if (!choose(layout, view, record)) {
-      HEADRACE_TRY(render(record, stored, out));
-    } else {
-      HEADRACE_ASSIGN(const MutableBytes room, room_for(record, stored.size(), out));
-      std::memcpy(room.data(), stored.data(), stored.size());
-    }
+    HEADRACE_ASSIGN(const View view,
+                    view_of_steps(program_, own, picture.size, picture.value.changes));
+    if (program_.joint == Joint::kFollows) HEADRACE_TRY(check_joint(context, own, picture.size));
+    fill_record(view, picture);
+    if (!is_left(context, view, picture))
+      HEADRACE_TRY(render(picture.value, out));
+    else
+      HEADRACE_TRY(leave(picture.value, out));
     if (program_.joint == Joint::kLeads)
-      context.part<AppliedGeometry>() = {own, source, view.result(), affine_of(view), true};
+      context.part<AppliedGeometry>() = {own, picture.size, view.result(), affine_of(view), true};
     return {};
   }
 
  private:
+  struct Picture {
+    JpegLayout layout;
+    Size stored;  // as the header says
+    Size size;    // turned
+    Orientation orientation;
+    DeferredValue value;
+  };
   // How large the picture is; where its segments tell, without libjpeg.
-  Result<Size> look_at(Bytes stored, JpegLayout& layout) const {
-    ImageInfo info;
-    if (read_jpeg_layout(stored, layout) && layout.is_plain) {
-      info = {layout.width, layout.height, 3, false};
-      HEADRACE_TRY(check_size("JPEG", info, program_.limits));
-    } else {
-      layout.is_plain = false;
-      HEADRACE_ASSIGN(const ImageCodec* codec, find_image_codec(stored));
-      HEADRACE_ASSIGN(info, codec->probe(stored));
-      HEADRACE_TRY(check_size(codec->name, info, program_.limits));
+  Status look_at(Bytes stored, Picture& out) const {
+    out.value.stored = stored;
+    if (read_jpeg_layout(stored, out.layout) && out.layout.is_plain) {
+      out.stored = out.size = {out.layout.width, out.layout.height};
+      if (program_.limits.orient) out.orientation = exif_orientation(exif_of_jpeg(stored));
+      if (out.orientation.transpose) out.size = {out.stored.height, out.stored.width};
+      return check_size("JPEG", {out.size.width, out.size.height, 3, false}, program_.limits);
     }
-    return Size{info.width, info.height};
+    out.layout.is_plain = false;
+    HEADRACE_ASSIGN(const ImageCodec* codec, find_image_codec(stored));
+    HEADRACE_ASSIGN(const ImageInfo info, codec->probe(stored));
+    HEADRACE_TRY(check_size(codec->name, info, program_.limits));
+    out.stored = out.size = {info.width, info.height};
+    if (program_.limits.orient) HEADRACE_TRY(size_when_turned(stored, out.size));
+    return {};
   }
-  // Whether the stored bytes are left to the stage; then `record` says what they are.
-  bool choose(const JpegLayout& layout, const View& view, DeferredPicture& record) const {
+  // As whoever takes its pixels is told, whichever codec turns it.
+  Status size_when_turned(Bytes stored, Size& out) const {
+    class Stop final : public ImageSink {
+     public:
+      explicit Stop(Size& to) : size_(to) {}
+      Result<ImageRequest> begin(const ImageInfo& info) override {
+        size_ = {info.width, info.height};
+        is_told = true;
+        return cancelled("only the size is wanted");
+      }
+      Status rows(const Rows&) override { return {}; }
+      bool is_told = false;
+
+     private:
+      Size& size_;
+    } sink(out);
+    const Status status = decode_image(stored, program_.limits, sink);
+    return sink.is_told ? Status() : status;
+  }
+  static void fill_record(const View& view, Picture& picture) {
+    DeferredPicture& record = picture.value.picture;
+    record = record_of(picture.stored, view);
+    record.sampling = static_cast<uint8_t>(picture.layout.sampling);
+    record.orientation = static_cast<uint8_t>((picture.orientation.mirror_x ? 1 : 0) |
+                                              (picture.orientation.mirror_y ? 2 : 0) |
+                                              (picture.orientation.transpose ? 4 : 0));
+  }
+  // Whether the stored bytes are left to the stage.
+  bool is_left(const SampleContext& context, const View& view, const Picture& picture) const {
     if (spec_.share == nullptr) return true;
-    // The device's filters are those without sines; libjpeg upsamples tiny pictures another way.
-    const bool takes = layout.is_plain && layout.width >= kLeastSide &&
-                       layout.height >= kLeastSide && view.filter != Filter::kLanczos;
-    record.sampling = static_cast<uint8_t>(layout.sampling);
-    if (takes && spec_.share->leave_to_device(layout.sampling)) return true;
-    spec_.share->count_on_cpu();
-    return false;
+    const auto fits = [](int side) { return side >= kLeastSide && side <= kMostSide; };
+    // The device's filters are those without sines.
+    return !context.stays_on_cpu() && picture.layout.is_plain && fits(picture.stored.width) &&
+           fits(picture.stored.height) && view.filter != Filter::kLanczos &&
+           picture.value.changes.size() <= kMostChanges &&
+           spec_.share->leave_to_device(picture.layout.sampling);
   }
-  // The record, and so many bytes behind it.
-  static Result<MutableBytes> room_for(const DeferredPicture& record, size_t n, Slot& out) {
-    const auto bytes = static_cast<int64_t>(sizeof record + n);
+  // The record, the changes, room for so many bytes, and `record.slack` zeros.
+  static Result<MutableBytes> room_for(const DeferredPicture& record,
+                                       const std::vector<PixelChange>& changes, size_t n,
+                                       Slot& out) {
+    const size_t told = changes.size() * sizeof(PixelChange);
+    const auto bytes = static_cast<int64_t>(sizeof record + told + n + record.slack);
     HEADRACE_ASSIGN(const MutableBytes room, out.room({&bytes, 1}));
     std::memcpy(room.data(), &record, sizeof record);
-    return room.subspan(sizeof record);
+    if (told > 0) std::memcpy(room.data() + sizeof record, changes.data(), told);
+    const MutableBytes rest = room.subspan(sizeof record + told);
+    std::memset(rest.data() + n, 0, record.slack);
+    return rest.first(n);
   }
-  Status render(DeferredPicture record, Bytes stored, Slot& out) const {
-    record.is_rendered = 1;
-    const size_t bytes = static_cast<size_t>(record.window_width) *
-                         static_cast<size_t>(record.window_height) *
+  Status leave(DeferredValue& value, Slot& out) const {
+    value.picture.changes = static_cast<uint8_t>(value.changes.size());
+    value.picture.slack = spec_.share == nullptr ? uint16_t{0} : kSlack;
+    HEADRACE_ASSIGN(const MutableBytes room,
+                    room_for(value.picture, value.changes, value.stored.size(), out));
+    std::memcpy(room.data(), value.stored.data(), value.stored.size());
+    return {};
+  }
+  Status render(DeferredValue& value, Slot& out) const {
+    const uint64_t begin = steady_ns();
+    value.picture.is_rendered = 1;
+    const size_t bytes = static_cast<size_t>(value.picture.window_width) *
+                         static_cast<size_t>(value.picture.window_height) *
                          static_cast<size_t>(channels_of(program_.mode));
-    HEADRACE_ASSIGN(const MutableBytes room, room_for(record, bytes, out));
+    HEADRACE_ASSIGN(const MutableBytes room, room_for(value.picture, {}, bytes, out));
     ImageOptions options = program_.limits;
     options.damaged = &damaged_;
-    return render_deferred({record, stored}, program_.mode, options, room);
+    HEADRACE_TRY(render_deferred(value, program_.mode, options, room));
+    spec_.share->decoded_on_cpu(steady_ns() - begin);
+    return {};
   }
 
   const Program program_;
@@ -109,21 +169,42 @@ class DeferredDecoder final : public Decoder {
   const TensorSpec output_{DType::kU8, {kVaries}};
 };
 
+Status check_step(const NamedStep& step, const std::string& name, const Program& program,
+                  bool& changed) {
+  const bool on_device = program.decode_share != nullptr;
+  const char* known =
+      on_device ? "crop, resize, flip and pad may come, then color_jitter, random_grayscale, "
+                  "random_erasing and flips, then normalize, cast and layout"
+                : "crop, resize, flip and pad may come, then normalize, cast and layout";
+  if (step.geometric() == nullptr) {
+    changed = on_device && step.pixels() != nullptr && step.pixels()->has_changes();
+    if (changed) return {};
+    return invalid(
+        name + ": it changes pixels, and " +
+        (on_device ? "the device does not know how; " : "with defer=true there are none yet; ") +
+        known);
+  }
+  if (changed && !step.geometric()->only_flips())
+    return invalid(name + ": after a change of pixels the device only flips; move it before that");
+  return {};
+}
+
 // Steps that resample twice take two passes whatever the picture is.
 Status check_passes(const Program& program) {
   Size size{641, 479};
   std::string first;
+  bool changed = false;
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const NamedStep& step = program.steps[i];
     const std::string name = "step " + std::to_string(i + 1) + " " + step.name;
-    if (step.geometric() == nullptr)
-      return invalid(name + ": it changes pixels, and with defer=true there are none yet; crop, " +
-                     "resize, flip and pad may come, then normalize, cast and layout");
-    if (!step.geometric()->check_size(size).ok()) return {};  // the data may be of another size
+    HEADRACE_TRY(check_step(step, name, program, changed));
+    if (changed) continue;
+    if (!step.geometric()->check_size(size).ok()) continue;  // the data may be of another size
     const View view = step.geometric()->view(size, Rng(Key(0).with(i)));
     if (view.resamples() && !first.empty())
-      return invalid(name + ": defer=true takes one step that resamples, and " + first +
-                     " is one; leave one of them out");
+      return invalid(name + ": one step may resample" +
+                     (program.decode_share != nullptr ? " on the device" : " with defer=true") +
+                     ", and " + first + " is one; leave one of them out");
     if (view.resamples()) first = step.name;
     size = view.result();
   }
@@ -137,7 +218,7 @@ Status check_deferrable(const Program& program) {
     return invalid(std::string(what) + " and defer=true do not go together");
   };
   if (program.fast) return refuse("fast=true");
-  if (program.limits.orient) return refuse("orient=true");
+  if (program.limits.orient && program.decode_share == nullptr) return refuse("orient=true");
   if (program.raw) return refuse("pictures that lie as elements");
   if (program.channels_first) return refuse("layout=\"CHW\"");
   if (program.views > 1) return refuse("variants");
@@ -179,7 +260,12 @@ Status render_deferred(const DeferredValue& value, PixelMode mode, const ImageOp
   ImageOptions asked = options;
   asked.tolerable = &tolerable;
   const Status status = decode_image(value.stored, asked, sink);
-  return tolerable ? with_remedy(status) : status;
+  if (!status.ok()) return tolerable ? with_remedy(status) : status;
+  const Pixels pixels{reinterpret_cast<uint8_t*>(out.data()),
+                      {value.picture.window_width, value.picture.window_height},
+                      channels_of(mode)};
+  for (const PixelChange& change : value.changes) apply_change(pixels, change);
+  return {};
 }
 
 DeferredPicture record_of(Size source, const View& view) {

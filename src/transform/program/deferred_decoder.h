@@ -13,13 +13,14 @@
 namespace headrace {
 
 // Steps must fold into one view: those that crop, resize, flip and pad, with at most one that
-// resamples; then normalize, cast and layout.  Others are refused by name.
+// resamples; then, where a device follows (program.decode_share), changes of colours, erasing and
+// flips; then normalize, cast and layout.  Others are refused by name.
 Result<std::unique_ptr<Decoder>> make_deferred_decoder(Program program);
 // OK where it would not refuse.
 Status check_deferrable(const Program& program);
 
 // A deferred value on the CPU after all: its pixels, u8[height, width, channels], as the stage
-// makes them before it scales, casts and lays out.
+// makes them before it scales, casts and lays out; the changes are made.
 Status render_deferred(const DeferredValue& value, PixelMode mode, const ImageOptions& options,
                        MutableBytes out);
 

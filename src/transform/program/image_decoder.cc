@@ -158,12 +158,13 @@ std::unique_ptr<Decoder> make_late(const FieldSpec& spec, Program& program) {
     return nullptr;
   }
   if (late.share != nullptr) {
+    program.decode_share = late.share;
     const Status status = check_deferrable(program);
     if (status.ok()) {
-      program.decode_share = late.share;
       auto made = make_deferred_decoder(std::move(program));
       return made.ok() ? std::move(made).value() : nullptr;
     }
+    program.decode_share = nullptr;
     late.why_on_cpu = std::string(status.message());
   }
   if (program.store.dtype == DType::kU8 && program.store.layout == Layout::kNHWC) return nullptr;

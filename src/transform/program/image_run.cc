@@ -20,6 +20,18 @@ int shrink_for(const View& view) {
   return 1;
 }
 
+// What was done before a flip, as done after it.
+void mirror(PixelChange& change, const View& flips) {
+  if (flips.flip) {
+    change.x = flips.window.width - change.x - change.width;
+    change.mirrored ^= 1;
+  }
+  if (flips.flip_down) {
+    change.y = flips.window.height - change.y - change.height;
+    change.mirrored ^= 2;
+  }
+}
+
 Rows part_of(const Pixels& picture, const Box& region) {
   const auto pixel = static_cast<size_t>(picture.channels);
   const size_t stride = static_cast<size_t>(picture.size.width) * pixel;
@@ -90,7 +102,8 @@ Status with_remedy(const Status& status) {
   return status.place().offset < 0 ? out : out.at(static_cast<uint64_t>(status.place().offset));
 }
 
-Result<View> view_of_steps(const Program& program, Key draws, Size source) {
+Result<View> view_of_steps(const Program& program, Key draws, Size source,
+                           std::vector<PixelChange>& changes) {
   class NoSlot final : public Slot {
     Result<MutableBytes> room(std::span<const int64_t>) override {
       return internal("no pixels are made");
@@ -98,10 +111,22 @@ Result<View> view_of_steps(const Program& program, Key draws, Size source) {
   } nowhere;
   ImageRun run(program, draws, nowhere);
   HEADRACE_ASSIGN(View view, run.next_leg(source));
-  if (run.at_end()) return view;
-  return unsupported(run.name_of(run.next_) +
-                     ": it needs the pixels that the steps before it make, and with defer=true "
-                     "there are none");
+  for (; !run.at_end(); ++run.next_) {
+    const NamedStep& step = program.steps[run.next_];
+    const Rng rng = run.rng(step);
+    if (step.pixels() != nullptr && step.pixels()->has_changes()) {
+      step.pixels()->changes(view.result(), rng, changes);
+    } else if (step.geometric() != nullptr && step.geometric()->only_flips()) {
+      const View flips = step.geometric()->view(view.result(), rng);
+      view.flip ^= flips.flip;
+      view.flip_down ^= flips.flip_down;
+      for (PixelChange& change : changes) mirror(change, flips);
+    } else {
+      return unsupported(run.name_of(run.next_) +
+                         ": it needs the pixels that the steps before it make, and there are none");
+    }
+  }
+  return view;
 }
 
 Rng ImageRun::rng(const NamedStep& step) const {

@@ -16,8 +16,10 @@
 
 namespace headrace {
 
-// All steps as one view of a picture of this size; kUnsupported where they take several passes.
-Result<View> view_of_steps(const Program& program, Key draws, Size source);
+// All steps as one view of a picture of this size, and the changes of the pixels that follow;
+// kUnsupported where they take several passes.
+Result<View> view_of_steps(const Program& program, Key draws, Size source,
+                           std::vector<PixelChange>& changes);
 
 // "…; strict=False decodes what there is"
 Status with_remedy(const Status& status);
@@ -47,7 +49,8 @@ class ImageRun final : public ImageSink {
   Size result() const { return size_; }
 
  private:
-  friend Result<View> view_of_steps(const Program& program, Key draws, Size source);
+  friend Result<View> view_of_steps(const Program& program, Key draws, Size source,
+                                    std::vector<PixelChange>& changes);
   struct Scratch;
   static Scratch& this_thread();
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BlockSamples: how many samples the block of a sample has, so that whoever counts those that were
+// taken of a run knows when none is left.  Eight bytes for every 64 blocks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "index/source.h"
+
+namespace headrace {
+
+// Immutable, hence thread-safe.  The blocks outlive it.
+class BlockSamples {
+ public:
+  explicit BlockSamples(const Blocks& blocks);
+  uint32_t of(uint64_t sample) const;  // 0: there is no such sample
+
+ private:
+  const std::vector<uint32_t>& samples_;
+  std::vector<uint64_t> first_;  // the first sample of every kStride-th block
+};
+
+}  // namespace headrace
