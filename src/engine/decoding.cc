@@ -303,8 +303,9 @@ void Decoding::make_rows(const SlotRange& slots) {
     }
     rows.priority = step.number();
     rows.group = scheduler_->read_group();
-    // The token ends last: until then nothing that the step holds outlives the engine.
-    rows.done = [this, slots, token = std::make_shared<WorkCount::Token>(active_.begin()),
+    // The token ends last: until then nothing that the step holds outlives the engine.  (A plain
+    // capture of a const reference would be const, and could not be moved out of the function.)
+    rows.done = [this, slots = slots, token = std::make_shared<WorkCount::Token>(active_.begin()),
                  begin = steady_ns()](RowsToMake&& made) mutable {
       const std::shared_ptr<WorkCount::Token> last = std::move(token);
       const SlotRange own = std::move(slots);

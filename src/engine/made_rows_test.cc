@@ -41,10 +41,12 @@ class NumberStore final : public Store {
 // fail.
 class MadeSource final : public Source, public RowMaker {
  public:
+  using Done = std::function<void(RowsToMake&&)>;
   struct Habits {
     std::set<uint64_t> bad = {};
     size_t together = 3;
     bool never = false;  // nothing is made
+    bool keeps = false;  // functions that were called stay until let_go()
   };
   MadeSource(uint64_t samples, Habits habits) : samples_(samples), habits_(std::move(habits)) {
     blocks_.samples.assign(1, static_cast<uint32_t>(samples));
@@ -91,15 +93,25 @@ class MadeSource final : public Source, public RowMaker {
   std::string key(uint64_t sample) const override { return "k" + std::to_string(sample); }
   uint64_t asked() const { return asked_; }
   uint64_t given_up() const { return given_up_; }
+  size_t let_go() {
+    std::vector<std::shared_ptr<const Done>> gone;
+    MutexLock lock(mu_);
+    gone.swap(kept_);
+    return gone.size();
+  }
   bool has_waiting() const {
     MutexLock lock(mu_);
     return !waiting_.empty();
   }
 
  private:
-  static void finish(RowsToMake&& rows) {
-    const auto done = std::move(rows.done);
-    done(std::move(rows));
+  void finish(RowsToMake&& rows) const {
+    const auto done = std::make_shared<const Done>(std::move(rows.done));
+    if (habits_.keeps) {
+      MutexLock lock(mu_);
+      kept_.push_back(done);
+    }
+    (*done)(std::move(rows));
   }
   void give_up(const ReadGroup& group) const {
     std::deque<RowsToMake> gone;
@@ -148,6 +160,7 @@ class MadeSource final : public Source, public RowMaker {
   mutable Mutex mu_;
   mutable CondVar wakes_;
   mutable std::deque<RowsToMake> waiting_ HEADRACE_GUARDED_BY(mu_);
+  mutable std::vector<std::shared_ptr<const Done>> kept_ HEADRACE_GUARDED_BY(mu_);
   bool closing_ HEADRACE_GUARDED_BY(mu_) = false;
   mutable std::atomic<uint64_t> asked_{0}, given_up_{0};
   std::thread thread_;
@@ -234,6 +247,19 @@ TEST(MadeRowsTest, what_waits_is_given_up_when_the_feed_ends) {
     EXPECT_FALSE(table.made[0]->has_waiting());
   }
   EXPECT_GE(table.made[0]->given_up(), 3u);
+}
+
+// A source may let go of the function some time after it called it, when the engine is gone.
+TEST(MadeRowsTest, a_function_that_was_called_holds_nothing_of_the_engine) {
+  MadeTable table{.habits = {.keeps = true}};
+  auto engine = table.engine();
+  ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(table.samples, 8)).ok());
+  std::unique_ptr<Batch> batch;
+  ASSERT_EQ(engine->next(batch, 20000).value(), Engine::Next::kBatch);
+  engine->stop();
+  EXPECT_EQ(engine->stats().memory_used, 0u) << "a step is held";
+  engine.reset();
+  EXPECT_GE(table.made[0]->let_go(), 1u);
 }
 
 TEST(MadeRowsTest, a_feed_may_be_stopped_anywhere_and_another_begins) {

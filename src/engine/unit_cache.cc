@@ -140,6 +140,7 @@ bool UnitCache::when_ready(const UnitPointer& unit, bool& must_read, std::functi
 }
 
 void UnitCache::finish(const UnitPointer& unit) {
+  WorkCount::Token work;  // ends last: those who wait may hold the last of a step
   std::vector<std::function<void()>> waiting;
   if (unit->unit.encoding != 0) unit->stored.reset();
   // What it was thought to take was counted; now what it takes.
@@ -157,7 +158,7 @@ void UnitCache::finish(const UnitPointer& unit) {
       entries_.erase(name_of(*unit));
     }
   }
-  const WorkCount::Token work = std::move(unit->under_way);
+  work = std::move(unit->under_way);
   for (const auto& ready : waiting) ready();
 }
 
