@@ -33,7 +33,9 @@ struct Chunk {
   std::vector<Status> needs;       // what asking the index said, per slot
   std::atomic<size_t> pending{0};  // units and ranges not there yet, and its grant
   bool is_late = false;            // granted, and left to the thread that decodes it to read
-  uint64_t sample_bytes = 0;       // about what its samples hold
+  std::vector<Grant>
+      first_runs;             // of its source's read-ahead: far runs that it is the first to need
+  uint64_t sample_bytes = 0;  // about what its samples hold
 };
 
 using ChunkPointer = std::shared_ptr<Chunk>;

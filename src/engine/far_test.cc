@@ -96,6 +96,31 @@ TEST(FarTest, every_kind_of_unit_and_every_order_comes_right_through_latency) {
         }
 }
 
+TEST(FarTest, runs_are_read_as_far_ahead_as_the_read_ahead_says_and_no_further) {
+  Scene s;
+  s.samples = 20'000;
+  s.stride = 1;
+  s.store = TestSource::fill(s.samples);
+  s.policy = far_policy();
+  s.policy.runs = true;
+  s.options = {.compute_threads = 2,
+               .io_threads = 2,
+               .memory_budget_bytes = uint64_t{1} << 30,
+               .read_ahead_bytes = 100'000,
+               .ranges_first_bytes = 0};
+  auto engine = make_engine(s);
+  ASSERT_TRUE(engine->start(std::make_unique<TestFeed>(s.samples, s.batch, s.stride)).ok());
+  std::unique_ptr<Batch> first;
+  ASSERT_TRUE(engine->next(first, 20000).ok());
+  // The consumer takes no more.  All of it would be read within some milliseconds.
+  const auto begin = steady_clock::now();
+  while (steady_clock::now() - begin < std::chrono::milliseconds(200)) {
+    ASSERT_LE(engine->stats().read.bytes, 400'000u) << "of " << s.samples * kSample;
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(drain(*engine).value().size(), s.samples - s.batch);
+}
+
 TEST(FarTest, near_and_far_sources_mix) {
   const auto decoder = std::make_shared<TestDecoder>();
   const auto near = std::make_shared<TestSource>(TestSource::fill(100), 100);

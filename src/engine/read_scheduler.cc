@@ -300,6 +300,7 @@ bool ReadScheduler::read_late(const ChunkPointer& chunk, std::vector<Buffer>& wa
 void ReadScheduler::recycle(const ChunkPointer& chunk) {
   chunk->gather.clear();
   chunk->needs.clear();
+  chunk->first_runs.clear();
   chunk->is_late = false;
   const StepPointer step = std::move(chunk->slots.step);
   chunk->slots = {};

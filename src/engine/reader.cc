@@ -144,7 +144,7 @@ void Reader::submit(const ChunkPointer& chunk, std::span<const RangePointer> ran
     bool must_read = false;
     const bool later =
         memory_.units().when_ready(pin.unit(), must_read, [this, chunk] { arrived(chunk, 1); });
-    if (must_read) read_unit(pin.unit(), number_of(pin->source), step);
+    if (must_read) read_unit(pin.unit(), number_of(pin->source), *chunk);
     if (!later) arrived(chunk, 1);
   }
   read_ranges(ranges, step);
@@ -210,10 +210,16 @@ uint32_t Reader::number_of(const Source* source) const {
   return 0;
 }
 
-void Reader::read_unit(const UnitPointer& unit, uint32_t source, uint64_t step) {
+// `first`: the chunk that needs it before all others.
+void Reader::read_unit(const UnitPointer& unit, uint32_t source, Chunk& first) {
   const uint64_t bytes = unit->unit.stored_bytes;
+  const uint64_t step = first.slots.step->number();
   unit->under_way = active_.begin();
   unit->reading = memory_.stored(source).take(bytes == kWholeFile ? nominal_file() : bytes);
+  // A run waits to be decoded as a range does: until then it is part of the read-ahead, or runs
+  // would be read until the budget is full.
+  if (work_.sources[source].policy.is_far && unit->unit.encoding == 0)
+    first.first_runs.push_back(std::move(unit->reading));
   // Fresh pages are cleared here and not by the thread that receives; what was used before is
   // taken when the bytes come.
   const bool is_fresh = work_.is_far && !work_.sources[source].policy.in_caller &&

@@ -73,7 +73,7 @@ class Reader {
   void ask_index(Chunk& chunk);
   void read_ranges(std::span<const RangePointer> ranges, uint64_t step);
   void range_done(ReadRange& range, ReadRequest&& request);
-  void read_unit(const UnitPointer& unit, uint32_t source, uint64_t step);
+  void read_unit(const UnitPointer& unit, uint32_t source, Chunk& first);
   void arrived(const ChunkPointer& chunk, size_t n);
   void note_read(uint32_t source, const ReadRequest& request);
   void note_whole_file(uint64_t bytes);
