@@ -69,6 +69,20 @@ def test_weights_are_set_by_the_urls(corpora: Path) -> None:
     assert all(set(c) == {0, 1, 2} for c in counts[:5]) and all(set(c) == {1, 2} for c in counts[5:])
 
 
+def test_shares_that_do_not_add_up_are_told_of(corpora: Path, caplog: pytest.LogCaptureFixture) -> None:
+    a, b = str(corpora / "web/*.bin"), str(corpora / "code/*.bin")
+    for weights, words in [
+        ((0.71, 0.2), "add up to 0.91, not to 1; they are taken as proportions, 78.0%, 22.0%"),
+        ((0.7, 0.3), ""),
+    ]:
+        caplog.clear()
+        hr.blend(dict(zip((a, b), weights)))
+        assert words in caplog.text and bool(words) == bool(caplog.text)
+    for weights in ((7, 2), (0.33, 0.67), (0.67, 0.34)):
+        hr.blend(dict(zip((a, b), weights)))
+    assert not caplog.text
+
+
 def test_weights_need_not_add_up_to_one(corpora: Path) -> None:
     whole = [(url, w * 7) for url, w in urls(corpora).items()]
     with load(hr.blend(urls(corpora))) as a, load(hr.blend(dict(whole))) as b:

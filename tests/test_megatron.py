@@ -156,6 +156,9 @@ def test_a_bin_that_is_short_missing_or_gone_is_an_error(tmp_path: pathlib.Path)
     bin.write_bytes(whole[:-1])
     with pytest.raises(hr.DataError, match=r"x\.idx: x\.bin is cut short: it has 15 bytes, the index says 16"):
         hr.open(path)
+    bin.write_bytes(whole + b"\0\0")
+    with pytest.raises(hr.DataError, match=r"x\.idx: x\.bin has 2 bytes more than the index names, so they are no pair"):
+        hr.open(path)
     bin.unlink()
     with pytest.raises(hr.StorageError, match=r"x\.bin is missing"):
         hr.open(path)

@@ -60,6 +60,7 @@ def test_windows_never_cross_a_file(tmp_path: Path) -> None:
     assert np.array_equal(all_of(str(tmp_path / "s*.bin")), expected)
     ds = hr.open(str(tmp_path / "s*.idx"), {"t": hr.tokens(seq_len=SEQ), "key": hr.key()})
     assert len(ds) == len(expected)
+    assert ds.unused_tokens == sum(len(s) - len(windows_of(s)) * SEQ - 1 for s in streams) > 0
     first = len(windows_of(streams[0]))
     assert ds[first]["key"] == "s1.idx/0" and np.array_equal(ds[first]["t"], expected[first])
 

@@ -407,7 +407,11 @@ def test_the_command_and_verify(tmp_path: Path, tokenizer: Path) -> None:
     data[10] ^= 1
     place.write_bytes(data)
     bad = subprocess.run([*run, "verify", str(tmp_path / "out")], capture_output=True, text=True, env=env)
-    assert bad.returncode == 1 and "not as it was written" in " ".join(bad.stdout.split())
+    said = " ".join(bad.stdout.split())
+    assert bad.returncode == 1 and "not as it was written; remove it and run the same headrace tokenize again" in said
+    place.unlink()
+    hr.tokenize(source, tmp_path / "out", tokenizer=tokenizer)
+    assert subprocess.run([*run, "verify", str(tmp_path / "out")], capture_output=True, env=env).returncode == 0
 
 
 def test_texts_inside_json_of_a_tar(tokenizer: Path, tmp_path: Path) -> None:
@@ -440,12 +444,24 @@ def test_a_missing_text_of_a_table_names_the_remedy(tokenizer: Path, tmp_path: P
 
     place = str(tmp_path / "a.parquet")
     pq.write_table(pa.table({"text": ["a", None, "c"], "number": [1, 2, 3]}), place)
-    with pytest.raises(hr.DataError, match=r"document 1: it has no 'text'; bad_samples='skip'"):
+    with pytest.raises(hr.DataError, match=r"key 'a/0+1', document 1: it has no 'text'; bad_samples='skip'"):
         hr.tokenize(place, tmp_path / "t", tokenizer=tokenizer)
     with pytest.raises(hr.UsageError, match=r"'number' holds int; texts are in text"):
         hr.tokenize(place, tmp_path / "t", tokenizer=tokenizer, field="number")
     with pytest.raises(hr.UsageError, match="no 'other'; texts are in text"):
         hr.tokenize(place, tmp_path / "t", tokenizer=tokenizer, field="other")
+
+
+def test_a_folder_of_markdown_and_a_line_of_very_deep_json(tokenizer: Path, tmp_path: Path) -> None:
+    (tmp_path / "md").mkdir()
+    for i, text in enumerate(corpus(5)):
+        (tmp_path / "md" / f"{i}.md").write_text(text)
+    hr.tokenize(str(tmp_path / "md"), tmp_path / "t", tokenizer=tokenizer)
+    assert documents(tmp_path / "t") == expected(tokenizer, corpus(5))
+    (tmp_path / "deep.jsonl").write_text('{"text": "a", "x": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    for field in (None, "text"):
+        with pytest.raises(hr.DataError, match=r"deep\.jsonl"):
+            hr.tokenize(str(tmp_path / "deep.jsonl"), tmp_path / "u", tokenizer=tokenizer, field=field)
 
 
 def test_a_json_list_and_a_file_as_target_are_named(tokenizer: Path, tmp_path: Path) -> None:

@@ -16,10 +16,14 @@ from .blend_lists import read_list
 from .checks import one_of, real, whole
 from .dataset import Dataset
 from .errors import UsageError
+from .messages import tell_once
 from .source_paths import places_of
 
 #: Of a mixing block, and of a weight, as ``src/plan/mixture.h`` has them.
 _LEAST_BLOCK, _ONE = 64, 1 << 32
+#: So far from 1 rounded shares add up: 0.33, 0.33, 0.33.
+_SHARES_OFF = 0.015
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,7 @@ def blend(
     ``hr.blend({"a": (hr.open(a, fields_a), 0.7), "b": (hr.open(b, fields_b), 0.3)})``. The others get the ``fields`` of the
     Loader. All sources must give outputs of the same names, types and shapes.
 
-    Weights are proportions: they need not add up to 1. A source that is given as ``{url: weight}`` goes by its number in
+    Weights are proportions: they need not add up to 1, but where they look like shares of 1 and are not, a notice says so. A source that is given as ``{url: weight}`` goes by its number in
     the fingerprint and in states, so that data which moved keep theirs; ``set_weights`` and ``stats`` call it by the URL.
 
     A path instead of a dict is a list of files, one a line: weight, path, and the corpus that it belongs to::
@@ -201,7 +205,23 @@ def blend(
             raise UsageError("epochs=, epoch_samples= and exhausted='stop' all say how long an epoch is; give one of them")
     if not any((out.epochs or {p.name: p.weight for p in out.parts()}).values()):
         raise UsageError("blend: no source has a weight above 0")
+    if out.epochs is None:
+        _tell_of_sum([part.weight for part in found])
     return out
+
+
+def _tell_of_sum(weights: Sequence[float]) -> None:
+    """Weights that look like shares of 1, and are not: one may be wrong, or a source be missing."""
+    total = math.fsum(weights)
+    if len(weights) > 1 and max(weights) < 1 and abs(total - 1) > _SHARES_OFF:
+        tell_once(
+            f"blend: the weights add up to {total:.4g}, not to 1; they are taken as proportions, {_percents(weights, total)}"
+        )
+
+
+def _percents(weights: Sequence[float], total: float) -> str:
+    shown = ", ".join(f"{weight / total:.1%}" for weight in weights[:_MOST_SHOWN])
+    return shown + (", …" if len(weights) > _MOST_SHOWN else "")
 
 
 def _share(value: Any, what: str) -> float:

@@ -281,6 +281,13 @@ class Dataset(_Base):
         return list(self._source.notices)
 
     @property
+    def unused_tokens(self) -> int:
+        """Of windows of tokens: how many tokens at the ends of the files are too few for one more window, and in none."""
+        from .tokens import unused_tokens
+
+        return unused_tokens(self._source, self._fields)
+
+    @property
     def fingerprint(self) -> str:
         """Tells data sets apart by names, sizes and counts; moving the data changes nothing."""
         return self._source.fingerprint

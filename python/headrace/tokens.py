@@ -124,6 +124,15 @@ def wants_windows(fields: Mapping[str, Field] | None) -> bool:
     return isinstance(fields, Mapping) and any(isinstance(f, TokensField) and f.seq_len for f in fields.values())
 
 
+def unused_tokens(source: _core.Source, fields: Mapping[str, Field] | None) -> int:
+    """At the ends of files of which a sample is a window; 0 of other data."""
+    lengths = {f.seq_len for f in (fields or {}).values() if isinstance(f, TokensField) and f.seq_len}
+    if not lengths:
+        return 0
+    (seq_len,) = lengths
+    return sum(tokens - (windows * seq_len + 1 if windows else 0) for _, tokens, windows in source.shards)
+
+
 def open_windows(urls: Any, fields: Mapping[str, Field], index: Any = None) -> _core.Source:
     """The windows that the fields ask for."""
     asked = {(f.seq_len, f.stored, f.permutes): name for name, f in fields.items() if isinstance(f, TokensField) and f.seq_len}

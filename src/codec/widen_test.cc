@@ -26,7 +26,8 @@ void check(DType from_type, DType to_type) {
         store_le(MutableBytes(from).subspan(shift + i * sizeof(From)), v);
       }
       ASSERT_TRUE(widen(Bytes(from).subspan(shift), from_type,
-                        MutableBytes(to).subspan(shift, count * sizeof(To)), to_type));
+                        MutableBytes(to).subspan(shift, count * sizeof(To)), to_type,
+                        shift == 1 ? from.data() : nullptr));
       for (size_t i = 0; i < count; ++i)
         ASSERT_EQ(load_le<To>(Bytes(to).subspan(shift + i * sizeof(To))),
                   static_cast<To>(values[i]));
@@ -43,6 +44,18 @@ TEST(Widen, every_number_keeps_its_value) {
   check<uint8_t, int64_t>(DType::kU8, DType::kI64);
   check<uint16_t, int32_t>(DType::kU16, DType::kI32);
   check<uint8_t, int32_t>(DType::kU8, DType::kI32);
+}
+
+TEST(Widen, a_copied_row_is_the_row_and_nothing_beside_it) {
+  for (size_t count = 0; count < 300; ++count)
+    for (size_t shift = 0; shift < 3; ++shift) {
+      Rng rng(Key(count).with(shift));
+      std::vector<std::byte> from(count + shift), to(count + shift + 8);
+      for (std::byte& b : from) b = static_cast<std::byte>(rng.next() | 1);
+      copy_row(Bytes(from).subspan(shift), MutableBytes(to).subspan(shift, count));
+      for (size_t i = 0; i < to.size(); ++i)
+        ASSERT_EQ(to[i], i >= shift && i < shift + count ? from[i] : std::byte{0});
+    }
 }
 
 TEST(Widen, other_types_are_left_to_others) {

@@ -72,6 +72,26 @@ TEST_F(HeldTest, WhatIsHeldIsLentWhereItLies) {
   EXPECT_FALSE(held.store->pin("d", 0, 3).has_value());
 }
 
+// More than a huge page, and no whole number of them; in memory, where the system may give some.
+TEST_F(HeldTest, LargeFilesAreHeldByteForByte) {
+  std::vector<std::byte> large((size_t{5} << 20) + 123);
+  for (size_t i = 0; i < large.size(); ++i)
+    large[i] = static_cast<std::byte>((i * 2654435761u) >> 13);
+  memory_->put("large", as_text(large));
+  for (const std::string& folder : {folder_.path(), std::string("/dev/shm")}) {
+    const auto hold_large = [&] {
+      return hold_files(memory_, {"a", "large", "c"}, {.folder = folder}).value();
+    };
+    const HeldFiles first = hold_large();
+    const HeldFiles second = hold_large();
+    EXPECT_TRUE(second.was_there);
+    for (const HeldFiles* held : {&first, &second}) {
+      EXPECT_EQ(as_text(held->store->pin("large", 0, kWholeFile)->bytes()), as_text(large));
+      EXPECT_EQ(text(*held->store, "a") + text(*held->store, "c"), "first filethird");
+    }
+  }
+}
+
 TEST_F(HeldTest, APinOutlivesTheStore) {
   std::optional<Pin> pin;
   {

@@ -141,7 +141,8 @@ class Documents(Corpus):
     def __init__(self, data: Dataset, field: str | None) -> None:
         self.data, self.units = data, len(data)
         kinds = {f["name"]: f["kind"] for f in data._source.fields}
-        self.field = field or _chosen(_texts_in(kinds), [n for n in kinds if kinds[n] == "text"])
+        texts = [n for n in kinds if kinds[n] == "text" or (kinds[n] == "bytes" and _TEXTS.search("." + n))]
+        self.field = field or _chosen(_texts_in(kinds), texts)
         outer, _, member = self.field.partition(".")
         if kinds.get(self.field) in _TEXT_KINDS:
             self._asked = text(self.field)
@@ -216,7 +217,7 @@ class Documents(Corpus):
                     out.texts.extend(next(self._fast(data[i : i + 1])))
             except (DataError, KeyError, UnicodeDecodeError) as e:
                 cause = f"it has no '{self.field}'" if isinstance(e, KeyError) else str(e).split("; bad_samples=")[0]
-                place = getattr(e, "file", "") or "the data"
+                place = getattr(e, "file", "") or f"key '{data.key(i)}'"
                 out.bad.append(Bad(good + len(out.texts), f"{place}, document {first + i}", cause))
         return out
 
@@ -281,7 +282,7 @@ class JsonLines(_Files):
                 members = json.loads(line)
                 if not isinstance(members, dict):
                     raise ValueError(f"{type(members).__name__}, and an object is wanted")
-            except ValueError as e:
+            except (ValueError, RecursionError) as e:
                 raise DataError(
                     f"{self.paths[file]}: its first line is no JSON object: {e}; JSON lines have one object a line, as "
                     "jq -c '.[]' makes them of a list"

@@ -371,7 +371,7 @@ def check_files(folder: str) -> dict[str, Any] | None:
                     while block := f.read(1 << 20):
                         found = zlib.crc32(block, found)
                 if found != record[f"{ending}_crc32"] or place.stat().st_size != record[f"{ending}_bytes"]:
-                    problems.append(f"{place}: it is not as it was written; tokenize again")
+                    problems.append(f"{place}: it is not as it was written; remove it and run the same headrace tokenize again")
             except OSError as e:
                 problems.append(f"{place}: {e.strerror}")
     return {"files": count, "problems": problems, "samples": samples}

@@ -74,8 +74,10 @@ class MegatronIndexer {
       return corrupt(fmt::format("{} is cut short: it has {} bytes, the index says {}",
                                  base_name(bin_), bin_bytes_, wanted));
     if (bin_bytes_ > wanted)
-      part_.head().notices.push_back(fmt::format("{} has {} bytes more than the index names",
-                                                 base_name(bin_), bin_bytes_ - wanted));
+      return corrupt(
+          fmt::format("{} has {} bytes more than the index names, so they are no pair; "
+                      "take the index that was written with it",
+                      base_name(bin_), bin_bytes_ - wanted));
     HEADRACE_ASSIGN(several_, has_several());
     bin_file_ = part_.add_file(base_name(bin_));
     tokens_ = part_.field({.name = "tokens",
