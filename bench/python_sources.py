@@ -136,7 +136,9 @@ def compare(data: Dataset[Any], batch: int, rounds: int, workers: tuple[int, ...
     for n in range(rounds + 1):  # the first warms up
         for name, (loader, values) in sides.items():
             loads.append(os.getloadavg()[0])
-            seconds, count, total = epoch(iter(loader), values)
+            # Not one after the other: of the next epoch headrace would make the first batches ahead, in another's time.
+            batches = loader.epoch(2 * n) if isinstance(loader, hr.Loader) else iter(loader)
+            seconds, count, total = epoch(batches, values)
             sums.add((count, total))
             if n > 0:
                 rates[name].append(count / seconds)

@@ -103,6 +103,55 @@ def test_one_that_is_stuck_is_killed_and_named(data: Data) -> None:
         assert loader.quarantine[0]["sample"] == 4 and "was stuck in the function" in loader.quarantine[0]["cause"]
 
 
+def test_each_function_has_its_own_timeout(data: Data) -> None:
+    def slow(v: int) -> int:
+        time.sleep(0.6)
+        return v
+
+    def stuck(v: int, index: int) -> int:
+        if index == 1:
+            time.sleep(1000)
+        return v
+
+    fields = {"s": hr.scalar("cls").map(slow, processes=2), "x": hr.scalar("cls").map(stuck, processes=2, timeout=0.5)}
+    named = pytest.raises(hr.DataError, match=r"sample 1.*field 'x'.*gave nothing for 0\.5 s")
+    with hr.Loader(data.tar, 2, fields, shuffle=False, output="numpy") as loader, named:
+        list(loader.epoch(0))
+
+
+@pytest.mark.parametrize("how", ["starts", "forks"])
+def test_what_a_function_leaves_running_does_not_hide_the_end_of_its_process(data: Data, how: str) -> None:
+    def fn(v: int, index: int) -> int:
+        if index == 3:
+            if how == "starts":
+                os.system("sleep 60 > /dev/null 2>&1 < /dev/null &")
+            elif os.fork() == 0:
+                time.sleep(60)
+                os._exit(0)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return index
+
+    fields = {"x": hr.scalar("cls").map(fn, processes=1, timeout=50)}
+    start = time.monotonic()
+    named = pytest.raises(hr.DataError, match=r"sample 3.*was killed by signal 9")
+    with hr.Loader(data.tar, 7, fields, shuffle=False, output="numpy") as loader, named:
+        list(loader.epoch(0))
+    assert time.monotonic() - start < 40
+
+
+def test_a_child_that_returns_from_a_function_gives_nothing(data: Data) -> None:
+    def fn(v: int, index: int) -> np.ndarray:
+        child = os.fork() if index % 4 == 1 else -1
+        if child > 0:
+            os.waitpid(child, 0)
+        return np.full(1000, index if child else -1)
+
+    fields = {"x": hr.scalar("cls").map(fn, processes=2)}
+    with hr.Loader(data.tar, 7, fields, shuffle=False, tail="keep", output="numpy") as loader:
+        for _ in range(2):
+            assert [v.tolist() for b in loader for v in b["x"]] == [[i] * 1000 for i in range(COUNT)]
+
+
 def kill_workers(source: str, kills: int, policy: Any) -> tuple[int, int]:
     """Kills processes at random moments: epochs that were right, and errors that were named."""
     rng = np.random.default_rng(kills)
@@ -373,6 +422,34 @@ def test_a_program_needs_no_guard_and_no_file(tmp_path: pathlib.Path, way: str) 
     lines = out.stdout.split("\n")
     assert out.returncode == 0, out.stderr
     assert lines.count("main") == 1 and lines.count("end") == 1 and lines.count("a function may print") >= 12, out.stdout
+
+
+OBJECTS = """
+import dataclasses
+import headrace as hr
+
+class Worker:  # a name that the processes have, too
+    def __init__(self, n):
+        self.n = n
+
+@dataclasses.dataclass
+class Found:
+    n: int
+    what: Worker
+
+def fn(v):
+    return Found(v.n + 1, v)
+
+loader = hr.Loader(hr.from_python({"v": [Worker(i) for i in range(9)]}), 3, {"x": hr.json("v").map(fn, processes=2)}, shuffle=False)
+got = [v for b in loader for v in b["x"]]
+assert [v.n for v in got] == list(range(1, 10)) and all(type(v) is Found and type(v.what) is Worker for v in got), got
+print("right")
+"""
+
+
+def test_objects_of_a_scripts_classes_go_there_and_back(tmp_path: pathlib.Path) -> None:
+    out = subprocess.run([sys.executable, "-c", OBJECTS], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert out.stdout == "right\n", out.stderr
 
 
 # -- a pool by itself ---------------------------------------------------------------------------------------

@@ -7,11 +7,13 @@ import functools
 import subprocess
 import sys
 import threading
+import time
 from typing import Any, NamedTuple
 
 import headrace as hr
 import numpy as np
 import pytest
+import torch
 from support import COUNT, Data, crop
 
 
@@ -98,6 +100,36 @@ def test_augmentations_are_the_same_on_any_number_of_processes_ranks_and_after_a
             for b in loader.epoch(0):
                 got.update({int(i): v.tobytes() for i, v in zip(b.indices, b["x"])})
     assert got == want
+
+
+@pytest.mark.parametrize("together", ["one field", "two fields", "a group"])
+def test_a_function_may_seed_a_generator_that_others_use(together: str) -> None:
+    """On threads functions are called one at a time, though the GIL changes hands within a call."""
+
+    def drawn(x: Any, rng: np.random.Generator) -> np.ndarray:
+        torch.default_generator.manual_seed(int(rng.integers(1 << 40)))
+        time.sleep(0.0005)  # as functions do that release the GIL
+        return torch.rand(4).numpy()
+
+    numbers = hr.scalar("x")
+    fields = {
+        "one field": {"x": numbers.map(drawn)},
+        "two fields": {"x": numbers.map(drawn), "y": numbers.map(drawn)},
+        "a group": hr.map({"x": numbers}, lambda x, rng: {"x": drawn(x, rng)}),
+    }[together]
+    source = hr.from_python({"x": np.arange(64)})
+    runs = [[all_of(load(source, fields, threads=threads, seed=3), name) for name in fields] for threads in (1, 4, 4)]
+    assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
+
+
+def test_functions_that_say_so_are_called_by_several_threads_at_a_time() -> None:
+    barrier = threading.Barrier(2, timeout=60)
+
+    def meets(x: Any) -> int:
+        return barrier.wait()  # two calls must be under way for either to return
+
+    fields = {"x": hr.scalar("x").map(meets, shape=(), dtype="i64", parallel=True)}
+    assert sorted(all_of(load(hr.from_python({"x": np.arange(8)}), fields, threads=2, batch=1))) == [0] * 4 + [1] * 4
 
 
 # -- several fields at once ------------------------------------------------------------------------------
@@ -322,7 +354,15 @@ def test_an_object_that_counts_has_one_count_in_each_process(data: Data, process
 
 
 @pytest.mark.parametrize(
-    ("first", "later"), [(np.int32(1), 1 << 40), (np.float32(1), 1e300), (np.int16(1), np.int32(-40000)), (np.float16(1), 1e6)]
+    ("first", "later"),
+    [
+        (np.int32(1), 1 << 40),
+        (np.float32(1), 1e300),
+        (np.int16(1), np.int32(-40000)),
+        (np.float16(1), 1e6),
+        (np.float32(1), (1 << 24) + 1),
+        (1.5, (1 << 53) + 1),
+    ],
 )
 def test_a_number_too_large_for_the_type_is_refused(processes: int, first: Any, later: Any) -> None:
     def fn(x: Any, index: int) -> Any:
@@ -363,6 +403,46 @@ def test_a_function_gets_python_objects_as_they_are(processes: int) -> None:
         both = hr.map({"c": hr.json("c"), "d": hr.json("c")}, lambda c, d: {"x": c == d}, processes=processes)
         assert all_of(load(source, both)) == [1] * 6
         assert all_of(load(source, {"x": hr.json("c")})) == chats
+
+
+def test_an_empty_array_is_of_any_type(processes: int) -> None:
+    def fn(x: Any, index: int) -> Any:
+        return np.asarray([] if index == 3 else [index])  # of an empty list NumPy makes float64
+
+    numbers = hr.from_python({"x": np.arange(5)})
+    for how in ({}, {"shape": (None,), "dtype": "i64"}):
+        got = all_of(load(numbers, {"x": hr.scalar("x").map(fn, processes=processes, **how).list()}))
+        assert [v.tolist() for v in got] == [[0], [1], [2], [], [4]] and got[3].dtype == np.int64
+
+
+def test_what_was_declared_is_called_so(processes: int) -> None:
+    numbers = hr.from_python({"x": np.arange(5)})
+    with pytest.raises(hr.UsageError, match="gave float64, and int64 is declared"):
+        load(numbers, {"x": hr.scalar("x").map(lambda x: 0.5, shape=(), dtype="i64", processes=processes)})
+    with pytest.raises(hr.UsageError, match="gave 300 for this sample, which uint8, which is declared, cannot hold"):
+        load(numbers, {"x": hr.scalar("x").map(lambda x: np.uint16(300), shape=(), dtype="u8", processes=processes)})
+    both = hr.map({"x": hr.scalar("x")}, lambda x: {"a": x}, shape={"a": (), "b": ()}, dtype="i64", processes=processes)
+    with pytest.raises(hr.UsageError, match="gave a, and a, b are declared"):
+        load(numbers, both)
+
+
+def test_masked_values_are_refused(processes: int) -> None:
+    def fn(x: Any, index: int) -> Any:
+        return np.ma.masked_array([1, 2], [index == 3, False])
+
+    numbers = hr.from_python({"x": np.arange(5)})
+    with pytest.raises(hr.UsageError, match=r"sample 3.*masked values"):
+        load(numbers, {"x": hr.scalar("x").map(fn, processes=processes)})
+    with pytest.raises(hr.UsageError, match=r"field 'x'.*masked values"):
+        load(numbers, {"x": hr.scalar("x").map(lambda x: np.ma.masked_array([1], [True]), processes=processes)})
+
+
+def test_a_tensor_with_a_gradient_is_taken_for_its_numbers(processes: int) -> None:
+    numbers = hr.from_python({"x": np.arange(5)})
+    weight = torch.ones(2, requires_grad=True)
+    assert [v.tolist() for v in all_of(load(numbers, {"x": hr.scalar("x").map(lambda x: weight * x, processes=processes)}))] == [
+        [i, i] for i in range(5)
+    ]
 
 
 def test_bfloat16_is_no_type_of_a_function() -> None:

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -110,3 +113,79 @@ def test_a_stream_says_that_it_has_no_views() -> None:
     for ask in (lambda: stream.where("x < 1"), lambda: stream.split(a=0.5, b=0.5), lambda: stream + stream):
         with pytest.raises(hr.UsageError, match="stream: it has no views"):
             ask()
+
+
+def test_a_break_does_not_wait_for_the_generator() -> None:
+    more = threading.Event()
+    ended = threading.Event()
+
+    def waits() -> Iterator[int]:
+        try:
+            yield from range(32)
+            more.wait()
+            yield from range(32, 100)
+        finally:
+            ended.set()
+
+    loader = hr.Loader(hr.from_python(waits, buffer=16), 8, seed=1)
+    for n, _ in enumerate(loader):
+        if n == 2:  # of the second buffer: the third waits
+            break
+    loader.close()
+    assert not ended.is_set()
+    more.set()
+    assert ended.wait(60)  # the generator is closed as soon as it lets go
+    with pytest.raises(hr.UsageError, match="closed"):
+        next(iter(loader))
+
+
+def test_an_epoch_that_was_left_is_out_of_the_generator_before_another_begins() -> None:
+    inside = threading.Lock()
+
+    def make() -> Iterator[int]:
+        for i in range(60):
+            assert inside.acquire(blocking=False), "two threads are in the generators"
+            time.sleep(0.001)
+            inside.release()
+            yield i
+
+    loader = hr.Loader(hr.from_python(make, buffer=10), 5, seed=1, tail="keep")
+    for _ in range(5):
+        next(iter(loader))
+    assert sorted(int(i) for b in loader for i in b["0"]) == list(range(60))
+
+
+def test_processes_of_a_stream_are_started_once() -> None:
+    fields = {"p": hr.scalar("i").map(lambda i: os.getpid(), shape=(), dtype="i64", processes=2), "i": hr.scalar("i")}
+    with hr.Loader(hr.from_python(numbers, buffer=8), 4, fields, shuffle=False) as loader:
+        for _ in range(2):
+            got = [(int(p), int(i)) for b in loader for p, i in zip(b["p"], b["i"])]
+            assert [i for _, i in got] == list(range(100))
+            full = {p for p, i in got if i < 96}  # the last buffer is shorter
+            assert len(full) <= 2 and os.getpid() not in full
+
+
+def test_batches_of_a_stream_go_through_processes() -> None:
+    def double(batch: dict[str, Any]) -> dict[str, Any]:
+        return {**batch, "x": batch["x"] * 2}
+
+    with hr.Loader(hr.from_python(numbers, buffer=32), 8, seed=2, tail="keep").map(double, processes=2) as loader:
+        batches = list(loader.map(lambda b: {**b, "y": b["i"] + 1}))
+        assert all((b["x"][:, 0] == 2 * b["i"]).all() and (b["y"] == b["i"] + 1).all() for b in batches)
+        assert sorted(int(i) for b in batches for i in b["i"]) == list(range(100))
+        with pytest.raises(hr.UsageError, match="come before"):
+            loader.map(lambda b: None).map(double, processes=2)
+
+
+def test_bad_samples_of_a_stream_are_named_by_their_place_in_it() -> None:
+    def some() -> Iterator[Any]:
+        for i in range(40):
+            yield None if i in (9, 33) else i
+
+    loader = hr.Loader(hr.from_python(some, buffer=10), 5, seed=1, tail="keep", bad_samples="replace")
+    with pytest.raises(hr.UsageError, match="no batch yet"):
+        loader.verdict()
+    got = [int(i) for b in loader for i in b["0"]]
+    assert len(got) == 40 and {9, 33} & set(got) == set()
+    assert [q["sample"] for q in loader.quarantine] == [9, 33] and "returned None" in loader.quarantine[0]["cause"]
+    assert loader.stats()["consumer"]["batches"] > 0 and loader.verdict().cause

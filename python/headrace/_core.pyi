@@ -21,7 +21,7 @@ class StoredBytes(bytes):
 class WorkerPool:
     def __init__(self, *, command: Sequence[str], environment: Sequence[str]) -> None: ...
 
-    def prepare(self, *, payload: bytes, processes: int, timeout_ms: int) -> None: ...
+    def prepare(self, *, payload: bytes, processes: int, timeouts_ms: Sequence[int]) -> None: ...
 
     def start(self) -> None: ...
 
@@ -51,10 +51,13 @@ class MapCost:
     @property
     def gil_ns(self) -> int: ...
 
+class MapTurn:
+    def __init__(self) -> None: ...
+
 class MapFunction:
-    def __init__(self, *, function: object | None, name: str, inputs: Sequence[tuple[str, bool]], results: Sequence[tuple[str, str, Sequence[int | None]]], pool: object | None, target: int, address: int, takes: tuple[str, int]) -> None:
+    def __init__(self, *, function: object | None, name: str, inputs: Sequence[tuple[str, bool]], results: Sequence[tuple[str, str, Sequence[int | None]]], pool: object | None, target: int, address: int, takes: tuple[str, int], turn: MapTurn | None) -> None:
         """
-        inputs: (what, many); results: ("array", "text", "bytes" or "object", type, shape: None where it varies); address: of a compiled function that takes (type, axes), or 0
+        inputs: (what, many); results: ("array", "text", "bytes" or "object", type, shape: None where it varies); address: of a compiled function that takes (type, axes), or 0; turn: shared by functions of which one is called at a time
         """
 
     @property

@@ -24,6 +24,7 @@ class Called(NamedTuple):
     dtype: Any = None
     processes: int = 0  # 0: on the engine's threads
     timeout: float | None = None
+    parallel: bool = False  # by several threads at a time
     named: bool = False  # the names in ``shape`` and ``dtype`` are what follows the output's own
 
 
@@ -112,6 +113,7 @@ class Field:
         dtype: Any = None,
         *,
         processes: int = 0,
+        parallel: bool = False,
         timeout: float | None = 300.0,
     ) -> Self:
         """Calls ``function(value)`` for every sample: a NumPy array, a number, str or bytes.
@@ -126,8 +128,9 @@ class Field:
         once, on the first sample, when the Loader is made, to learn what it gives, unless ``shape`` and ``dtype`` say it
         (``None`` in the shape where it varies).
 
-        It runs on headrace's compute threads under the GIL, so only one at a time; ``loader.stats()["map"]`` says what
-        that costs. ``processes=n``: in n processes that all fields of a Loader share; they are spawned once, and write
+        It runs on headrace's compute threads, one call at a time of all functions of a Loader, so that it may seed a
+        library's generator and need not be thread-safe; ``loader.stats()["map"]`` says what that costs. ``parallel=True``: by
+        several threads at a time, which pays for functions that release the GIL. ``processes=n``: in n processes that all fields of a Loader share; they are spawned once, and write
         into the batch. A process that dies, or gives nothing for ``timeout`` seconds and is killed, is named with its
         sample, which is bad data then; another process takes its place. A function compiled by ``numba.njit`` with a
         signature ``(value, out)`` and a declared ``shape`` and ``dtype`` runs on the threads without the GIL.
@@ -136,7 +139,8 @@ class Field:
         other.functions.append(function)
         if isinstance(processes, bool) or not isinstance(processes, int) or processes < 0:
             raise UsageError(f"field '{self.field}': processes={processes!r}: a whole number from 0 on is wanted")
-        other.called = Called(shape, dtype, max(processes, self.called.processes), timeout)
+        parallel = bool(parallel) and (self.called.parallel or not self.functions)  # all functions of a field, or none
+        other.called = Called(shape, dtype, max(processes, self.called.processes), timeout, parallel)
         return other
 
     def list(self: Self) -> Self:

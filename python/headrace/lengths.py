@@ -94,7 +94,7 @@ def _counted(data: Dataset, name: str, field: Field) -> Lengths:
     counted = field._with(packing="list")
     made_by = tokens_of(field)
     if made_by is not None:
-        called = Called((None,), "i64", field.called.processes, field.called.timeout)
+        called = Called((None,), "i64", field.called.processes, field.called.timeout, parallel=True)
         counted = counted._with(functions=[made_by.counting()], called=called)
     with Loader(data, 256, {name: counted}, **options) as loader:
         for batch in loader.epoch(0):

@@ -16,7 +16,7 @@ from .dtypes import NAMES, dtype_name
 from .errors import DataError, UsageError, remember
 from .field import Called, Field, Group
 from .processes import Context, Processes
-from .processes.calling import ASKED, Chain, names_of
+from .processes.calling import ASKED, Chain, WrongResult, names_of, numbers_of
 from .processes.calling import said as said_of
 from .processes.pool import TIMEOUT
 from .requests import Asked, request_of
@@ -32,6 +32,7 @@ def map(
     dtype: Any = None,
     *,
     processes: int = 0,
+    parallel: bool = False,
     timeout: float | None = TIMEOUT,
 ) -> dict[str, Field]:
     """Several fields through one function: ``fields=hr.map({"image": hr.image("jpg"), "boxes": hr.boxes("json")}, augment)``.
@@ -41,14 +42,14 @@ def map(
     one value. The result is a mapping: it serves as ``fields``, or inside them by ``**``.
 
     ``shape``, ``dtype``: what it gives, so that it need not be called to learn it: for each name, where there are
-    several (``shape={"image": (3, 224, 224), "boxes": (None, 4)}``). ``processes``, ``timeout``: as in ``Field.map``.
+    several (``shape={"image": (3, 224, 224), "boxes": (None, 4)}``). ``processes``, ``parallel``, ``timeout``: as in ``Field.map``.
     """
     if not isinstance(fields, Mapping) or not fields or not all(isinstance(f, Field) for f in fields.values()):
         raise UsageError('hr.map takes fields and a function: hr.map({"image": hr.image("jpg"), "label": hr.scalar("cls")}, fn)')
     for name, field in fields.items():
         if field.functions or field.group is not None:
             raise UsageError(f"'{name}' has a function already: call it in the one given to hr.map")
-    group = Group(tuple(fields), function, Called(shape, dtype, processes, timeout))
+    group = Group(tuple(fields), function, Called(shape, dtype, processes, timeout, bool(parallel)))
     return {name: field._with(group=group) for name, field in fields.items()}
 
 
@@ -149,8 +150,10 @@ def _result_of(name: str, value: Any, varies: bool) -> Result:
     if value is None:
         raise UsageError(f"field '{name}': the function given to map() returned None; does it lack a return?")
     try:
-        array = np.asarray(value)
-    except (TypeError, ValueError):
+        array = numbers_of(value)
+    except WrongResult as e:
+        raise UsageError(f"field '{name}': the function given to map() {e}") from None
+    except Exception:
         array = np.empty(0, object)
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)
@@ -192,21 +195,24 @@ def _declared(name: str, shape: Any, dtype: Any) -> Result:
 class _Learned(NamedTuple):
     names: list[str] | None  # of several results
     results: list[Result]
+    is_declared: bool = False
 
 
 def _declared_results(name: str, called: Called) -> _Learned | None:
     if called.shape is None and called.dtype is None:
         return None
     if not isinstance(called.shape, Mapping):
-        return _Learned(None, [_declared(name, called.shape, called.dtype)])
+        return _Learned(None, [_declared(name, called.shape, called.dtype)], True)
     if called.named:
         return _Learned(
-            [name + more for more in called.shape], [_declared(name, called.shape[m], called.dtype[m]) for m in called.shape]
+            [name + more for more in called.shape],
+            [_declared(name, called.shape[m], called.dtype[m]) for m in called.shape],
+            True,
         )
     types = called.dtype if isinstance(called.dtype, Mapping) else dict.fromkeys(called.shape, called.dtype)
     if set(types) != set(called.shape):
         raise UsageError(f"field '{name}': shape= names {sorted(called.shape)} and dtype= names {sorted(types)}")
-    return _Learned(list(called.shape), [_declared(n, s, types[n]) for n, s in called.shape.items()])
+    return _Learned(list(called.shape), [_declared(n, s, types[n]) for n, s in called.shape.items()], True)
 
 
 def _of_compiled(name: str, machine: Compiled, called: Called) -> _Learned:
@@ -275,7 +281,7 @@ def _made(
 ) -> _core.MapFunction:
     results = [(r.how, NAMES[r.dtype], list(r.shape)) for r in learned.results]
     chain.spec["splits"] = learned.names
-    chain.spec["results"] = [(r.how, r.dtype) for r in learned.results]
+    chain.spec["results"] = [(r.how, r.dtype, learned.is_declared) for r in learned.results]
     chain = Chain(functions, chain.spec)
     target, core, address, accepted = 0, None, 0, ("", 0)
     keep: Any = _InProcess(chain)
@@ -288,7 +294,15 @@ def _made(
         target = pool.add("map", functions, spec, f"field '{name}': {what}", called.processes, called.timeout)
         core = pool.core
     return _core.MapFunction(
-        function=keep, name=name, inputs=takes, results=results, pool=core, target=target, address=address, takes=accepted
+        function=keep,
+        name=name,
+        inputs=takes,
+        results=results,
+        pool=core,
+        target=target,
+        address=address,
+        takes=accepted,
+        turn=None if called.parallel else pool.turn,
     )
 
 

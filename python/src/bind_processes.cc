@@ -113,11 +113,11 @@ void bind_processes(nb::module_& m) {
       .def(
           "prepare",
           [](const WorkerPoolHandle& h, const nb::bytes& payload, size_t processes,
-             int timeout_ms) {
+             const std::vector<int>& timeouts_ms) {
             check(h.pool->prepare(
-                {std::string(payload.c_str(), payload.size()), processes, timeout_ms}));
+                {std::string(payload.c_str(), payload.size()), processes, timeouts_ms}));
           },
-          nb::kw_only(), nb::arg("payload"), nb::arg("processes"), nb::arg("timeout_ms"))
+          nb::kw_only(), nb::arg("payload"), nb::arg("processes"), nb::arg("timeouts_ms"))
       .def(
           "start", [](const WorkerPoolHandle& h) { h.pool->start(); },
           nb::call_guard<nb::gil_scoped_release>())

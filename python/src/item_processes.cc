@@ -38,9 +38,9 @@ namespace nb = nanobind;
 namespace headrace::py {
 namespace {
 
-constexpr size_t kMost = 256;              // samples of a call
+constexpr size_t kMost = 512;              // samples of a call
 constexpr size_t kFirst = 8;               // and of the first ones, whose cost nobody knows
-constexpr uint64_t kCallNs = 2'000'000;    // what a call should take: a message costs some 50 us
+constexpr uint64_t kCallNs = 4'000'000;    // what a call should take: a message costs some 50 us
 constexpr uint64_t kMostPlace = 16 << 20;  // bytes that a call is given for its rows
 
 template <typename T>

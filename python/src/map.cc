@@ -77,12 +77,15 @@ class PythonResults final : public MapResults {
 
 class PythonWork final : public MapWork {
  public:
-  PythonWork(nb::object function, std::shared_ptr<MapCost> cost)
-      : function_(std::move(function)), cost_(std::move(cost)) {}
+  // `turn`: null where it may be called by several threads at a time.
+  PythonWork(nb::object function, std::shared_ptr<MapTurn> turn, std::shared_ptr<MapCost> cost)
+      : function_(std::move(function)), turn_(std::move(turn)), cost_(std::move(cost)) {}
 
   Result<std::unique_ptr<MapResults>> call(const std::vector<std::vector<MapValue>>& values,
                                            SampleContext& context, Slot* only) const override {
     const Stopwatch waiting;
+    std::unique_lock<MapTurn> turn;  // before the GIL: who waits for it holds nothing
+    if (turn_ != nullptr) turn = std::unique_lock(*turn_);
     nb::gil_scoped_acquire gil;
     cost_->gil_ns += waiting.ns();
     const Stopwatch busy;
@@ -132,6 +135,7 @@ class PythonWork final : public MapWork {
   }
 
   const HeldObject function_;
+  const std::shared_ptr<MapTurn> turn_;
   const std::shared_ptr<MapCost> cost_;
 };
 
@@ -294,7 +298,8 @@ using ResultOf = std::tuple<std::string, std::string, std::vector<std::optional<
 void make_function(MapFunction* self, nb::object function, const std::string& name,
                    const std::vector<std::pair<std::string, bool>>& inputs,
                    const std::vector<ResultOf>& results, nb::object pool, uint32_t target,
-                   uintptr_t address, const std::pair<std::string, size_t>& takes) {
+                   uintptr_t address, const std::pair<std::string, size_t>& takes,
+                   std::shared_ptr<MapTurn> turn) {
   auto cost = std::make_shared<MapCost>();
   std::shared_ptr<MapWork> work;
   cost->in_processes = !pool.is_none();
@@ -303,7 +308,7 @@ void make_function(MapFunction* self, nb::object function, const std::string& na
   else if (address != 0)
     work = std::make_shared<CompiledWork>(address, takes, std::move(function), cost);
   else
-    work = std::make_shared<PythonWork>(std::move(function), cost);
+    work = std::make_shared<PythonWork>(std::move(function), std::move(turn), cost);
   work->name = name;
   for (const auto& [what, many] : inputs) work->inputs.push_back({what, many});
   for (const auto& [how, dtype, shape] : results)
@@ -341,13 +346,14 @@ void bind_map(nb::module_& m) {
       .def_prop_ro("busy_ns", [](const MapCost& c) { return c.busy_ns.load(); })
       .def_ro("in_processes", &MapCost::in_processes)
       .def_prop_ro("gil_ns", [](const MapCost& c) { return c.gil_ns.load(); });
+  nb::class_<MapTurn>(m, "MapTurn").def(nb::init<>());
   nb::class_<MapFunction>(m, "MapFunction")
       .def("__init__", &make_function, nb::kw_only(), nb::arg("function").none(), nb::arg("name"),
            nb::arg("inputs"), nb::arg("results"), nb::arg("pool").none(), nb::arg("target"),
-           nb::arg("address"), nb::arg("takes"),
+           nb::arg("address"), nb::arg("takes"), nb::arg("turn").none(),
            "inputs: (what, many); results: (\"array\", \"text\", \"bytes\" or \"object\", type, "
            "shape: None where it varies); address: of a compiled function that takes "
-           "(type, axes), or 0")
+           "(type, axes), or 0; turn: shared by functions of which one is called at a time")
       .def_ro("cost", &MapFunction::cost);
 }
 

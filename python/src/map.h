@@ -14,6 +14,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct MapCost {
   std::atomic<uint64_t> calls{0}, busy_ns{0}, gil_ns{0};
   bool in_processes = false;  // gil_ns is then what was waited for a process
 };
+
+// Functions in Python that share a turn are called one at a time: the GIL alone changes hands in
+// the middle of a call, where a function may have seeded a library's generator for what it draws
+// next. The thread that has it may take it again.
+using MapTurn = std::recursive_mutex;
 
 // A value on its way into a function.
 struct MapValue {

@@ -251,6 +251,8 @@ Result<WorkerReply> WorkerPool::Lease::call(uint32_t target, std::string_view he
   // Before anything is noted as known to the process.
   if (header.size() + 24 * (inputs.size() + places.size()) > kMostMessage)
     return invalid("a call with more than 128 KiB of small arguments: pass large ones as arrays");
+  if (target >= pool_.timeouts_ms_.size()) return internal("a call of a target that is not there");
+  timeout_ms_ = pool_.timeouts_ms_[target];
   ++worker_->calls;
   std::vector<SharedName> news;
   std::string where;
@@ -274,7 +276,7 @@ Result<WorkerReply> WorkerPool::Lease::call(uint32_t target, std::string_view he
   for (const uint64_t segment : gone) put64(message, segment);
   message += header;
   HEADRACE_TRY(send(std::move(message), descriptors));
-  HEADRACE_ASSIGN(const std::string reply, receive(pool_.timeout_ms_, "in the function"));
+  HEADRACE_ASSIGN(const std::string reply, receive(timeout_ms_, "in the function"));
   MessageReader read(std::string_view(reply).substr(1));
   const auto header_bytes = read.number<uint32_t>();
   const auto results = read.number<uint32_t>();
@@ -303,7 +305,7 @@ Status WorkerPool::Lease::place(uint32_t result, MutableBytes room) {
   message += where;
   const std::vector<int> descriptors = add_segments(news, message);
   HEADRACE_TRY(send(std::move(message), descriptors));
-  HEADRACE_ASSIGN(const std::string reply, receive(pool_.timeout_ms_, "giving its result"));
+  HEADRACE_ASSIGN(const std::string reply, receive(timeout_ms_, "giving its result"));
   return reply[0] == 'A' ? Status() : internal("a process gave an answer of another form");
 }
 

@@ -152,7 +152,7 @@ Status WorkerPool::prepare(WorkerTargets targets) {
   if (targets.processes == 0 || !workers_.empty())
     return internal("a pool is prepared once, for at least one process");
   HEADRACE_ASSIGN(payload_, payload_file(targets.payload));
-  timeout_ms_ = targets.timeout_ms;
+  timeouts_ms_ = std::move(targets.timeouts_ms);
   for (size_t i = 0; i < targets.processes; ++i) workers_.push_back(std::make_unique<Worker>());
   return {};
 }

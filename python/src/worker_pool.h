@@ -43,7 +43,7 @@ struct WorkerOptions {
 struct WorkerTargets {
   std::string payload;
   size_t processes = 1;
-  int timeout_ms = 0;  // of a call; 0: none
+  std::vector<int> timeouts_ms;  // of a call of each target; 0: none
 };
 
 // A result of a call: in shared memory already, or waiting for a place.
@@ -93,7 +93,7 @@ class WorkerPool {
 
   const WorkerOptions options_;
   const pid_t owner_;
-  int timeout_ms_ = 0;
+  std::vector<int> timeouts_ms_;
   int payload_ = -1;
   std::unique_ptr<Spawner> spawner_;
   mutable Mutex mu_;
@@ -137,6 +137,7 @@ class WorkerPool::Lease {
   WorkerPool& pool_;
   Worker* worker_ = nullptr;
   Status begun_;
+  int timeout_ms_ = 0;  // of the last call
   WorkerError error_;
 };
 

@@ -60,7 +60,8 @@ class Chain:
 
     ``spec``: plain data. "inputs": for each value its name ("" for the only one, which is no keyword) and whether it is
     "json" or an "object" to make first; "asks": for each function {parameter: what of the context}; "splits": None, or the names of the
-    results; "results": for each how it is delivered ("array", "text", "bytes", "object") and NumPy's name of its type.
+    results; "results": for each how it is delivered ("array", "text", "bytes", "object"), NumPy's name of its type, and whether
+    that was declared, not learned from the first sample.
     """
 
     def __init__(self, functions: list[Any], spec: dict[str, Any]) -> None:
@@ -103,45 +104,78 @@ class Chain:
         elif names is not None and set(names) == set(self.splits):
             return [result[name] if isinstance(result, dict) else getattr(result, name) for name in self.splits]
         got = f"{names} values" if isinstance(names, int) else type(result).__name__ if names is None else ", ".join(names)
+        if self.results[0][2]:
+            raise WrongResult(f"gave {got}, and {', '.join(self.splits)} are declared")
         raise WrongResult(f"gave {', '.join(self.splits)} for the first sample and {got} for this one")
 
 
-def finished(result: Any, how: str, dtype: str) -> Any:
+def numbers_of(result: Any) -> Any:
+    """A result as an array of NumPy's. Raises TypeError, ValueError, or what the result itself raises."""
+    import numpy as np
+
+    if isinstance(result, np.ma.MaskedArray) and np.ma.is_masked(result):
+        raise WrongResult("gave an array with masked values, which a batch cannot tell from others: fill them with .filled()")
+    if getattr(result, "requires_grad", False):
+        result = result.detach()
+    return np.asarray(result)
+
+
+def object_bytes(value: Any) -> bytes:
+    """Any object: by the import names of what it is made of, else by value, as of classes of the script or notebook."""
+    try:
+        return pickle.dumps(value, 5)
+    except Exception as e:
+        try:
+            import cloudpickle
+
+            return bytes(cloudpickle.dumps(value, 5))
+        except Exception:
+            raise e from None
+
+
+def finished(result: Any, how: str, dtype: str, declared: bool = False) -> Any:
     """A result as it goes into a batch: an array of the type, of any strides, or bytes."""
     if how == "array":
         import numpy as np
 
-        array = np.asarray(result)
+        array = numbers_of(result)
         if array.dtype != dtype:
             if array.dtype == np.bool_:
                 array = array.view(np.uint8)
+            if array.size == 0 and array.dtype != np.object_:  # of any type: NumPy takes an empty list for float64
+                return array.astype(dtype)
             if not np.can_cast(array.dtype, dtype, "same_kind"):
                 given = type(result).__name__ if array.dtype == np.object_ else array.dtype
+                if declared:
+                    raise WrongResult(f"gave {given}, and {dtype} is declared")
                 raise WrongResult(f"gave {dtype} for the first sample and {given} for this one")
-            array = _cast(array, dtype)
+            array = _cast(array, dtype, declared)
         return array
     if how == "object":
-        return pickle.dumps(result, 5)
+        return object_bytes(result)
     wanted = str if how == "text" else bytes
     if not isinstance(result, wanted):
         raise WrongResult(f"gave {wanted.__name__} for the first sample and {type(result).__name__} for this one")
     return result.encode() if isinstance(result, str) else result
 
 
-def _cast(array: Any, dtype: str) -> Any:
-    """The same numbers in the type of the first sample. Fractions are rounded; what the type cannot hold is refused."""
+def _cast(array: Any, dtype: str, declared: bool) -> Any:
+    """The same numbers in the type of the first sample, or the one declared. Fractions are rounded; what the type cannot hold is refused."""
     import numpy as np
 
     with np.errstate(over="ignore"):
         cast = array.astype(dtype)
-    if cast.dtype.kind == "f":
+    if cast.dtype.kind == "f" and array.dtype.kind in "iu":  # whole numbers stay whole: labels, identifiers
+        lost = cast.astype(np.longdouble) != array.astype(np.longdouble)
+    elif cast.dtype.kind == "f":
         lost = np.isinf(cast) & np.isfinite(array)
     elif cast.dtype.itemsize < array.dtype.itemsize or cast.dtype.kind != array.dtype.kind:
         lost = cast != array
     else:
         return cast
     if lost.any():
-        raise WrongResult(f"gave {array[lost].flat[0]} for this sample, which {dtype}, the type of the first one, cannot hold")
+        which = "which is declared" if declared else "the type of the first one"
+        raise WrongResult(f"gave {array[lost].flat[0]} for this sample, which {dtype}, {which}, cannot hold")
     return cast
 
 

@@ -49,6 +49,22 @@ def pickled(function: Any, what: str) -> bytes:
         raise UsageError(f"{what} cannot be sent to other processes: {type(e).__name__}: {e}") from e
 
 
+def main_classes() -> dict[str, bytes]:
+    """The classes of the script or notebook by value: objects of them are pickled by a name that processes cannot import."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return {}
+    out = {}
+    for name, value in list(vars(sys.modules["__main__"]).items()):
+        if isinstance(value, type) and value.__module__ == "__main__" and value.__qualname__ == name:
+            try:
+                out[name] = bytes(cloudpickle.dumps(value, 5))
+            except Exception:  # then objects of it are an error there
+                continue
+    return out
+
+
 class Processes:
     """Processes for several functions: ``add`` each, then ``prepare()``; ``core`` is what the engine's threads call.
 
@@ -58,9 +74,10 @@ class Processes:
 
     def __init__(self) -> None:
         self.n = 0
-        self.timeout: float | None = 0.0
+        self._timeouts_ms: list[int] = []
         self._targets: list[tuple[str, bytes, dict[str, Any]]] = []
         self._core: _core.WorkerPool | None = None
+        self.turn = _core.MapTurn()  # of the functions that run on the engine's threads
 
     @property
     def core(self) -> _core.WorkerPool:
@@ -82,7 +99,7 @@ class Processes:
         self.n = max(self.n, checks.whole(n, "processes", 1, 4096))
         if timeout is not None and checks.real(timeout, "timeout") <= 0:
             raise UsageError(f"timeout is a number of seconds, or None, not {timeout!r}")
-        self.timeout = None if timeout is None or self.timeout is None else max(self.timeout, timeout)
+        self._timeouts_ms.append(0 if timeout is None else min(max(1, round(timeout * 1000)), (1 << 31) - 1))
         self._targets.append((kind, pickled(function, what), spec))
         return len(self._targets) - 1
 
@@ -90,9 +107,15 @@ class Processes:
         """All functions are known."""
         if not self._targets:
             return
-        payload = {"parent": os.getpid(), "path": sys.path, "argv": sys.argv, "targets": self._targets}
-        timeout_ms = 0 if self.timeout is None else max(1, round(self.timeout * 1000))
-        self.core.prepare(payload=pickle.dumps(payload, 5), processes=self.n, timeout_ms=timeout_ms)
+        objects = any(made_from == "object" for _, _, spec in self._targets for _, made_from in spec.get("inputs", ()))
+        payload = {
+            "parent": os.getpid(),
+            "path": sys.path,
+            "argv": sys.argv,
+            "main": main_classes() if objects else {},
+            "targets": self._targets,
+        }
+        self.core.prepare(payload=pickle.dumps(payload, 5), processes=self.n, timeouts_ms=self._timeouts_ms)
 
     def start(self) -> None:
         if self._targets:

@@ -20,6 +20,7 @@ import signal
 import socket
 import struct
 import traceback
+import types
 from typing import Any
 
 NONE, PLACED = (1 << 64) - 1, (1 << 64) - 2
@@ -27,6 +28,7 @@ MOST_INLINE = 60_000  # bytes of a pickle that goes over the socket
 _HEAD = struct.Struct("<6I")
 _PLACE = struct.Struct("<3Q")
 _SAMPLE = struct.Struct("<4QII")
+FORKED = False  # this is a child of a process of the Pool: a function has forked
 
 
 def die_with_parent(parent: int) -> None:
@@ -135,6 +137,8 @@ class MapTarget:
         roots: list[Any] = []
         values, context = self.arguments(header, inputs, roots)
         results = self.chain(values, *context)
+        if FORKED:  # the parent gives the results
+            os._exit(0)
         del values
         out = bytearray(1)
         ready = []
@@ -226,15 +230,24 @@ class Worker:
         self.targets: list[Any] = []
         self.calling: Any = None
 
+    def on_fork(self) -> None:
+        """In a child that a function forks: the pool has to hear the end of this process, whoever lives on."""
+        global FORKED
+        FORKED = True
+        self.socket.close()
+
     def prepare(self) -> None:
-        with open(4, "rb", buffering=0, closefd=False) as f:
-            payload = pickle.loads(os.pread(f.fileno(), os.fstat(4).st_size, 0))
+        os.set_inheritable(3, False)  # nor has what a function starts this socket
+        os.register_at_fork(after_in_child=self.on_fork)
+        with mmap.mmap(4, 0, access=mmap.ACCESS_READ) as f:  # one read gives 2 GiB at most
+            payload = pickle.loads(f)
         os.close(4)
         os.closerange(5, 1 << 16)
         die_with_parent(payload["parent"])
         sys.path[:] = payload["path"]
         sys.argv[:] = payload["argv"]
         self.calling = load("calling")
+        self.stand_for_main(payload["main"])
         for kind, pickled, spec in payload["targets"]:
             made = pickle.loads(pickled)
             if kind == "map":
@@ -246,6 +259,19 @@ class Worker:
         package = sys.modules.get("headrace")
         if package is not None and hasattr(package, "Context"):  # a function asks isinstance(ctx, hr.Context)
             self.calling.Context = package.Context
+
+    @staticmethod
+    def stand_for_main(classes: dict[str, bytes]) -> None:
+        """``__main__`` is the user's script or notebook, of which only classes are known, and those when they are needed."""
+
+        def find(name: str) -> Any:
+            if name not in classes:
+                raise AttributeError(f"'{name}' of the script or notebook is not known in this process")
+            return pickle.loads(classes[name])
+
+        main = types.ModuleType("__main__")
+        main.__getattr__ = find  # type: ignore[method-assign]
+        sys.modules["__main__"] = main
 
     def run(self) -> None:
         room = bytearray(1 << 18)  # of a message; memory of its own for each would be mapped and unmapped

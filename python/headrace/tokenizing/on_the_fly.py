@@ -256,7 +256,7 @@ def _mapped(field: Self, function: Any, encoder: Encoder, cut: _Cut, pad: int, s
     if processes == "auto":
         processes = 0 if encoder.frees_gil else max(1, len(os.sched_getaffinity(0)))
     out = field.map(function, processes=processes)
-    called = Called(shape, dtype, out.called.processes, out.called.timeout, named=isinstance(shape, Mapping))
+    called = Called(shape, dtype, out.called.processes, out.called.timeout, parallel=True, named=isinstance(shape, Mapping))
     out = out._with(called=called)
     return out if cut.fixed else out.padded(value=pad)
 
