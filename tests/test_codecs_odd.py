@@ -383,6 +383,21 @@ def test_verify_names_damaged_pictures_of_every_kind(tmp_path: pathlib.Path) -> 
     assert sorted(b.field for b in found.bad) == sorted(pictures)
 
 
+def test_verify_decodes_pictures_that_no_kind_names(tmp_path: pathlib.Path) -> None:
+    """A pack of several extensions has them in ``image``; TIFF and BMP are bytes to the index. Other bytes stay bytes."""
+    (tmp_path / "mixed").mkdir()
+    for n, (name, data) in enumerate({"jpg": JPEG, "png": PNG, "tif": save(PHOTO, "TIFF"), "bmp": save(PHOTO, "BMP")}.items()):
+        (tmp_path / "mixed" / f"{n}.{name}").write_bytes(data)
+    hr.pack(tmp_path / "mixed", tmp_path / "packed", to="tar", shuffle=False)
+    members = [
+        (f"{n}.{name}", data) for n in range(9) for name, data in {"image": JPEG[: 9000 if n != 4 else 200], "bin": b"?"}.items()
+    ]
+    write_tar(tmp_path / "cut.tar", members)
+    for path, pictures, bad in (("mixed", 4, []), ("packed", 4, []), ("cut.tar", 8, [(4, "image")])):
+        found = verify(str(tmp_path / path))
+        assert (path, found.pictures, [(b.sample, b.field) for b in found.bad]) == (path, pictures, bad)
+
+
 def test_the_table_has_no_other_rows() -> None:
     rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ") and not line.startswith("| file")]
     assert len(rows) == sum(len(cases) for cases in CASES.values()), "python tests/test_codecs_odd.py --write"

@@ -45,6 +45,16 @@ def test_samples_are_the_same(data: Data) -> None:
         assert (one["label"], one["key"]) == (other["label"], other["key"])
 
 
+def test_image_is_a_picture_of_any_extension(tmp_path: pathlib.Path) -> None:
+    for i, name in enumerate(("a/0.jpg", "a/1.png", "b/0.png", "b/1.jpeg")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (8 + i, 8), (60 * i, 0, 0)).save(tmp_path / name)
+    fields = {"x": hr.image("image").resize((8, 8)), "y": hr.scalar("cls")}
+    plain, held = hr.open(tmp_path, fields), hr.open(tmp_path, in_memory="decoded")
+    for one, other in zip(plain, hr.Loader(held, 1, fields, shuffle=False, output="numpy"), strict=True):
+        np.testing.assert_array_equal(one["x"], other["x"][0])
+
+
 def test_random_steps_draw_the_same(data: Data) -> None:
     fields = {"image": hr.image("jpg").random_resized_crop(32).random_flip(), "key": hr.key()}
     loaders = [

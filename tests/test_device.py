@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+import headrace as hr
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -130,6 +131,15 @@ def test_without_nvrtc_the_error_says_what_to_install(
         shutil.copy(standins / name, tmp_path)
     out = said(photos, "{'device': 'cuda', 'decode': 'gpu'}", tmp_path, "alone")
     assert "NVRTC is not there" in out and "pip install nvidia-cuda-nvrtc" in out
+
+
+@pytest.mark.parametrize("device", ["mps", "xpu"])
+def test_a_device_that_this_pytorch_lacks_is_a_usage_error(photos: pathlib.Path, device: str) -> None:
+    torch = pytest.importorskip("torch")
+    if getattr(torch, device).is_available():
+        pytest.skip(f"there is {device} here")
+    with pytest.raises(hr.UsageError, match=f"device='{device}': PyTorch cannot use it here"):
+        hr.Loader(photos, 2, {"x": hr.bytes("jpg")}, device=device)
 
 
 def test_decoding_on_a_gpu_without_one_is_a_usage_error(photos: pathlib.Path) -> None:

@@ -304,6 +304,13 @@ def test_a_folder_of_two_arrays_says_how_to_have_their_rows(tmp_path: pathlib.Pa
     assert not hr.open(tmp_path / "d").notices
 
 
+@pytest.mark.parametrize("name", ["train.tar", "train.zip", "train.csv", "train.parquet", "train"])
+def test_a_web_page_is_no_data(tmp_path: pathlib.Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\r\n<!DOCTYPE HTML>\n<html><body>Please log in</body></html>\n")
+    with pytest.raises(hr.DataError, match=rf"{name}: a web page \(HTML\) in the place of the data"):
+        hr.open(tmp_path / name)
+
+
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 
 

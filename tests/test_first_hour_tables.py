@@ -188,6 +188,12 @@ def test_bytes_that_are_no_utf8_name_the_line_and_the_remedy(tmp_path: pathlib.P
         hr.open(path)
 
 
+@pytest.mark.parametrize("text", ['{\n "a": 1\n}\n', '{"a": 1}\n{"a":\n', '{"a": [1,\n2]}\n', '{"a": 1}\n{"a": "b'])
+def test_an_object_over_several_lines_is_named_as_such(tmp_path: pathlib.Path, text: str) -> None:
+    with pytest.raises(hr.DataError, match=r"line [12]: the JSON object does not end on this line.*jq -c"):
+        hr.open(put(tmp_path / "a.jsonl", text))
+
+
 def test_numbers_that_only_pythons_json_writes(tmp_path: pathlib.Path) -> None:
     path = put(
         tmp_path / "a.jsonl", "".join(json.dumps({"x": x}) + "\n" for x in (1.5, float("nan"), float("inf"), -float("inf")))

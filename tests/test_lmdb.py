@@ -47,6 +47,17 @@ def texts(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
     return [r["data"] for r in rows]
 
 
+@pytest.mark.parametrize("form", ["{:03d}", "{:03d}.jpg"])
+def test_keys_about_the_database_are_no_samples(tmp_path: pathlib.Path, form: str) -> None:
+    """``__len__`` and ``__keys__``, as scripts write them beside what torchvision's folders held."""
+    entries = {form.format(i).encode(): b"value %d" % i for i in range(5)}
+    path = write_lmdb(tmp_path / "x.lmdb", {**entries, b"__len__": b"5", b"__keys__": b"..."})
+    ds = hr.open(path)
+    assert [ds.key(i) for i in range(len(ds))] == [f"{i:03d}" for i in range(5)]
+    assert any("2 keys like '__keys__' are about the database" in n for n in ds.notices)
+    assert texts(hr.open(f"{path}#__len__")) == [b"5"]
+
+
 @pytest.mark.parametrize("folder", [False, True])
 def test_pictures_and_labels_of_py_lmdb_are_read(data: Data, tmp_path: pathlib.Path, folder: bool) -> None:
     path = write_lmdb(tmp_path / "x.lmdb", entries_of(data), folder=folder)
@@ -83,9 +94,9 @@ def test_keys_that_are_no_text_are_hex_and_integers_are_numbers(tmp_path: pathli
 
 
 def test_most_keys_tell_what_an_entry_is(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
-    entries = {f"{i}.txt".encode(): b"a" for i in range(10)} | {b"__len__": b"10"}
+    entries = {f"{i}.txt".encode(): b"a" for i in range(10)} | {b"length": b"10"}
     ds = hr.open(write_lmdb(tmp_path / "x.lmdb", entries))
-    assert "1 keys are not of the form key.field and are no part of a sample, the first '__len__'" in caplog.text
+    assert "1 keys are not of the form key.field and are no part of a sample, the first 'length'" in caplog.text
     assert len(ds) == 10 and ds.key(9) == "9"
     entries = {f"{i}".encode(): b"a" for i in range(10)} | {b"0.json": b"{}"}
     ds = hr.open(write_lmdb(tmp_path / "y.lmdb", entries))

@@ -65,7 +65,12 @@ def _for_torch(device: Any, decode: str, how: _core.DecodeOn) -> Target:
     if wanted.type == "cpu":
         return _on_cpu(decode)
     if wanted.type != "cuda" or torch.version.hip is not None:
-        return _on_cpu(decode, wanted)  # ROCm, XPU, MPS: PyTorch copies
+        target = _on_cpu(decode, wanted)  # ROCm, XPU, MPS: PyTorch copies
+        try:
+            torch.empty(0, device=wanted)
+        except Exception as e:  # of a type for each device: now, and not at the first batch
+            raise UsageError(f"device={device!r}: PyTorch cannot use it here: {e}") from None
+        return target
     if not torch.cuda.is_available():
         raise UsageError(f"device={device!r}: PyTorch finds no CUDA device here; nvidia-smi shows whether there is one")
     index = torch.cuda.current_device() if wanted.index is None else wanted.index

@@ -16,12 +16,36 @@ from .arrays.inspect import arrays_page, look_at_arrays
 from .notebook import spread
 
 _PICTURES = ("jpeg", "png", "webp", "gif", "bmp", "tiff")
+_BEGINS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*")
+_PROBED = 8  # samples that tell whether bytes are pictures
 _PREVIEW = 100  # characters of a text that are shown
 _NAMES = 8  # shards and classes that are named
 
 
 def picture_fields(dataset: hr.Dataset) -> list[str]:
-    return [name for name, kind in dataset.schema if kind in _PICTURES]
+    """Those of pictures: by their kind, by their name, and where all of a few values begin as pictures do (``image`` of a pack)."""
+    known = {f["name"]: f for f in dataset._source.fields}
+    sure = {n for n, f in known.items() if f["kind"] in _PICTURES or f["picture"]}
+    unsure = [n for n, f in known.items() if f["kind"] == "bytes" and n not in sure]
+    read = []
+    for i in spread(len(dataset), _PROBED) if unsure else ():
+        try:
+            read.append(dataset[i])
+        except hr.Error:  # verify reads it again, and names it
+            continue
+    sure.update(n for n in unsure if _begin_as_pictures([s[n] for s in read if n in s]))
+    return [n for n in known if n in sure]
+
+
+def _begin_as_pictures(values: Sequence[Any]) -> bool:
+    flat = [v for value in values for v in (value if isinstance(value, list) else [value])]
+    return bool(flat) and all(_begins_as_picture(v) for v in flat)
+
+
+def _begins_as_picture(value: bytes) -> bool:
+    is_webp = value[:4] == b"RIFF" and value[8:12] == b"WEBP"
+    is_bmp = value[:2] == b"BM" and value[6:10] == bytes(4)
+    return value.startswith(_BEGINS) or is_webp or is_bmp
 
 
 def _length(value: Any) -> int | None:
@@ -85,6 +109,7 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
     source = dataset._source
     picked = spread(len(dataset), samples)
     read = [dataset[i] for i in picked]
+    named = picture_fields(dataset)
     fields = []
     for about in source.fields:
         name, kind = about["name"], about["kind"]
@@ -99,7 +124,7 @@ def look(url: list[str], *, root: str | None, index: str | None, number: int, sa
             field["numbers"] = _distribution(numbers)
         if kind == "npy":  # what the schema does not say
             field["shapes"] = _shapes(values)
-        if kind in _PICTURES:
+        if name in named:
             there = [i for i, s in zip(picked, read) if name in s]
             pictures = hr.open(url, {name: hr.image(name, many=several).layout("NHWC")}, root=root, index=index)
             field["pictures"] = _pictures(pictures, name, there[:16])

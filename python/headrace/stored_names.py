@@ -38,6 +38,11 @@ def _part_name(name: str, field: Mapping[str, Any]) -> str:
     return name.removeprefix(f"{field['part']}.") if field["part"] else name
 
 
+def _is_picture(name: str, known: Mapping[str, Any]) -> bool:
+    """A file of a picture, or its pixels, as ``in_memory="decoded"`` holds them under the file's extension."""
+    return bool(known["picture"]) or (known["kind"] == "npy" and _core.is_picture(_part_name(name, known)))
+
+
 def _in_part(wanted: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """``images.jpg`` of a join, also where no other part has a jpg; ``images.image``."""
     for part in {f["part"] for f in known.values() if f["part"]}:
@@ -61,7 +66,7 @@ def stored_names(wanted: str, known: Mapping[str, Mapping[str, Any]], may_lack: 
             raise UsageError(f"there is no field {' or '.join(map(repr, names))} in the data; it has {', '.join(known)}")
         return found
     if wanted == "image":
-        pictures = {n: f for n, f in known.items() if f["picture"] and not set(".;") & set(_part_name(n, f))}
+        pictures = {n: f for n, f in known.items() if _is_picture(n, f) and not set(".;") & set(_part_name(n, f))}
         parts = dict.fromkeys(f["part"] for f in pictures.values())
         if len(parts) > 1:
             raise UsageError(f"'image' is in several parts; say which: {', '.join(f'{part}.image' for part in parts)}")

@@ -58,6 +58,11 @@ TEST(ZarrMetadata, dates_say_their_units_and_complex_numbers_are_pairs) {
   const ZarrMetadata date = second(R"("dtype": "<M8[ns]", "fill_value": 0)").value();
   EXPECT_EQ(date.array.array->dtype, DType::kI64);
   EXPECT_EQ(date.array.attributes.text_of("units"), "nanoseconds since 1970-01-01");
+  // A chunk that is missing holds no dates where nothing says which, as in zarr-python.
+  const ZarrMetadata none = second(R"("dtype": "<M8[s]", "fill_value": null)").value();
+  EXPECT_EQ(element<uint64_t>(none), uint64_t{1} << 63);
+  const ZarrMetadata swapped = second(R"("dtype": ">m8[s]", "fill_value": null)").value();
+  EXPECT_EQ(element<uint64_t>(swapped), 0x80u);
   const std::string hours = R"({"name": "numpy.timedelta64", "configuration": {"unit": "h"}})";
   EXPECT_EQ(third(hours, R"("NaT")").value().array.attributes.text_of("units"), "hours");
   const ZarrMetadata pair = third(R"("complex64")", "[0.0, 0.0]").value();

@@ -220,8 +220,14 @@ std::optional<double> zarr_number(const Json& value) {
 }
 
 Result<std::vector<std::byte>> zarr_fill(const Json* value, const ZarrType& type, bool big_endian) {
-  if (value == nullptr || value->is_null()) return std::vector<std::byte>();
   std::vector<std::byte> out;
+  if (value == nullptr || value->is_null()) {
+    // Zeros; of dates no date, as zarr-python has it, and not 1970.
+    if (type.kind != 'M' && type.kind != 'm') return out;
+    out.resize(type.item_bytes);
+    out[big_endian ? 0 : type.item_bytes - 1] = std::byte{0x80};
+    return out;
+  }
   if (value->is_text() && value->text().starts_with("0x")) {
     HEADRACE_ASSIGN(out, fill_of_bits(std::string_view(value->text()).substr(2), type.item_bytes));
   } else {

@@ -13,6 +13,7 @@
 #include "base/lfs_pointer.h"
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "index/names.h"
 #include "index/sidecar.h"
 #include "open/expand.h"
 #include "open/index_places.h"
@@ -26,6 +27,14 @@ constexpr unsigned kWaitingThreads = 16;
 constexpr size_t kWorthThreads = 64;
 constexpr size_t kStatBatch = 16;
 constexpr unsigned kBlocksAhead = 32;  // of all shards that are streamed at a time
+
+// What a server answers, and what a download of it leaves, where the data are not to be had so.
+bool is_web_page(Bytes head) {
+  std::string_view text = as_text(head);
+  text.remove_prefix(std::min(text.find_first_not_of("\xef\xbb\xbf \t\r\n"), text.size()));
+  const std::string begin = lower_case(text.substr(0, 14));
+  return begin == "<!doctype html" || begin.starts_with("<html");
+}
 
 // Of a server each question takes a round trip.
 unsigned waiting_threads(size_t shards, bool is_far) {
@@ -168,6 +177,11 @@ Result<PartPointer> ShardIndexer::make(const FileInfo& shard, size_t together) c
       HEADRACE_TRY(
           store_->read_at(shard.path, 0, std::min<uint64_t>(kSniffBytes, shard.bytes), head));
     if (is_lfs_pointer(head.bytes())) return corrupt(kLfsPointer).in_file(shard.path);
+    if (is_web_page(head.bytes()))
+      return corrupt(
+                 "a web page (HTML) in the place of the data: a login, an error page or a list "
+                 "of files; a browser shows what it says")
+          .in_file(shard.path);
     Result<const Format*> guess = guess_format(head.bytes(), shard.path);
     format = guess.ok() ? guess.value() : format_that_claims(*store_, shard.path);
     if (format == nullptr) return guess.status();

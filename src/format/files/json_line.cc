@@ -16,7 +16,11 @@ constexpr int kMaxDepth = 64;
 
 Status JsonLine::members(std::vector<Cell>& out) {
   space();
-  HEADRACE_TRY(object("", 0, out));
+  if (Status status = object("", 0, out); !status.ok())
+    return !rest_.empty() ? status
+                          : corrupt(
+                                "the JSON object does not end on this line; in JSON lines each "
+                                "has a line of its own, as `jq -c .` writes it");
   space();
   return rest_.empty() ? Status() : corrupt("text after the JSON object");
 }

@@ -65,6 +65,11 @@ struct SubDatabases {
   }
 };
 
+// `__len__` and `__keys__`: what scripts that write an LMDB note of it, beside the samples.
+bool is_bookkeeping(std::string_view key) {
+  return key.size() > 4 && key.starts_with("__") && key.ends_with("__");
+}
+
 PartHead head_of(const ShardInput& shard, const LmdbFile& file) {
   return {.format = "lmdb",
           .shard_bytes = shard.info.bytes,
@@ -118,6 +123,10 @@ class LmdbIndexer {
           .at(twice->second)
           .in_file(shard_.info.path);
     members_.note_skipped("keys are not of the form key.field and are no part of a sample");
+    if (bookkeeping_ > 0)
+      part_.head().notices.push_back(
+          fmt::format("{} keys like '{}' are about the database and no samples: left out",
+                      bookkeeping_, first_bookkeeping_));
     if (subs_.count > 0 && taken() > 0)
       part_.head().notices.push_back(fmt::format(
           "sub-databases are beside these entries: {} (open one as path#name)", subs_.text()));
@@ -135,6 +144,10 @@ class LmdbIndexer {
       return {};
     const bool is_text = is_printable(entry.key) && (tree_.flags & kLmdbIntegerKey) == 0;
     const bool named = is_text && is_member(split_name(as_text(entry.key)));
+    if (is_text && !named && prefix_.empty() && is_bookkeeping(as_text(entry.key))) {
+      if (bookkeeping_++ == 0) first_bookkeeping_ = as_text(entry.key);
+      return {};
+    }
     ++(named ? member_keys_ : other_keys_);
     if (!grouped_) grouped_ = named;
     LmdbEntry checked = entry;
@@ -189,6 +202,8 @@ class LmdbIndexer {
   Status grouping_;
   uint64_t member_keys_ = 0;
   uint64_t other_keys_ = 0;
+  uint64_t bookkeeping_ = 0;
+  std::string first_bookkeeping_;
   SubDatabases subs_;
   std::string last_alone_;                       // key of the last sample that is no group
   std::vector<std::byte> first_key_, last_key_;  // of all entries, for errors
