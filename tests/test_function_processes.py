@@ -164,9 +164,13 @@ def kill_workers(source: str, kills: int, policy: Any) -> tuple[int, int]:
             nonlocal done
             while done < kills and not stop.wait(float(rng.uniform(0.0, 0.15))):
                 pids = pids_of(loader)
-                if pids:
+                if not pids:
+                    continue
+                try:
                     os.kill(int(rng.choice(pids)), signal.SIGKILL)
-                    done += 1
+                except ProcessLookupError:  # it is gone since it was asked for
+                    continue
+                done += 1
 
         thread = threading.Thread(target=killer)
         thread.start()
