@@ -180,6 +180,20 @@ def test_torch_save_of_a_list_of_samples(tmp_path: pathlib.Path) -> None:
     assert len(hr.open(str(tmp_path / "list.pt") + "#rows")) == 3
 
 
+def test_a_list_of_tensors_that_may_be_samples_is_told_to_be_columns(tmp_path: pathlib.Path) -> None:
+    """Pictures of 3 channels and other sizes have equal first axes by chance; two columns of a table have them by intent."""
+    torch = pytest.importorskip("torch")
+    tensors = [torch.full((3, 4, 5 + i), i) for i in range(4)]
+    torch.save(tensors, tmp_path / "list.pt")
+    ds = hr.open(tmp_path / "list.pt")
+    assert len(ds) == 3 and any("each is a column" in n and "[(x,) for x in tensors]" in n for n in ds.notices)
+    torch.save([(x,) for x in tensors], tmp_path / "samples.pt")
+    ds = hr.open(tmp_path / "samples.pt")
+    assert [s["0"].shape for s in ds] == [(3, 4, 5 + i) for i in range(4)] and not ds.notices
+    torch.save([torch.ones(3, 4), torch.zeros(3, 5)], tmp_path / "two.pt")
+    assert not hr.open(tmp_path / "two.pt").notices
+
+
 def test_tensors_of_types_that_numpy_lacks(tmp_path: pathlib.Path) -> None:
     import safetensors.torch
     import torch

@@ -211,3 +211,14 @@ def test_options_that_make_no_sense_are_refused(data: Data, tmp_path: pathlib.Pa
     with pytest.raises(hr.UsageError):
         hr.pack(data.folder, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").glob("*.tar"))
+
+
+@pytest.mark.parametrize("to", ["tfrecord", "recordio"])
+def test_a_number_that_32_bits_cannot_hold_is_refused(tmp_path: pathlib.Path, to: str) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("text,score\na,1.5\nb,inf\nc,1e300\n")
+    ds = hr.open(table, table=True)
+    with pytest.raises(hr.Unsupported, match=r"field 'score' holds 1e\+300, and the format has 32 bits"):
+        hr.pack(ds, tmp_path / "out", to=to)
+    hr.pack(ds[:2], tmp_path / "good", to=to, shuffle=False)
+    assert [s["label" if to == "recordio" else "score"] for s in hr.open(tmp_path / "good")] == [1.5, float("inf")]

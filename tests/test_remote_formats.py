@@ -12,6 +12,7 @@ import headrace as hr
 import pytest
 import servers
 from format_cases import CASES, asked_for, make_samples, plain
+from headrace.photos import write_class_folders
 
 FORMATS = list(CASES)
 
@@ -116,6 +117,23 @@ def test_globs_braces_and_lists_of_urls(places: Any, s3: servers.S3, web: server
         assert [plain(s["cls"]) for s in hr.open(source, storage=s3.storage())] == expected
     for source in (web.url(f"data/{path}/*.tar"), web.url(f"data/{path}/{braces}")):
         assert [plain(s["cls"]) for s in hr.open(source)] == expected
+
+
+def test_lists_and_globs_of_pictures(s3: servers.S3, web: servers.Web) -> None:
+    folder = pathlib.Path(write_class_folders(s3.folder / "pictures", 12))
+    files = sorted(folder.glob("*/*.jpg"), key=lambda p: p.name)  # in no order of folders
+    local = hr.open([os.fspath(p) for p in files])
+    names = [os.fspath(p.relative_to(s3.folder)) for p in files]
+    for source in ([f"s3://bucket/{n}" for n in names], [web.url(f"data/{n}") for n in names]):
+        far = hr.open(source, storage=s3.storage() if source[0].startswith("s3") else None)
+        assert [(far.key(i), far[i]) for i in range(12)] == [(local.key(i), local[i]) for i in range(12)]
+        assert far.fingerprint == local.fingerprint
+    assert len(hr.open(web.url("data/pictures/class1/*.jpg"))) == 4 and len(hr.open(web.url(f"data/{names[0]}"))) == 1
+    with pytest.raises(hr.StorageError, match=r"nope.jpg.*no such file"):
+        hr.open([web.url(f"data/{names[0]}"), web.url("data/pictures/nope.jpg")])[1]
+    for other, words in ((f"s3://bucket/{names[0]}", "of two: open each"), (web.url("data/x.tar"), "x.tar' is no picture")):
+        with pytest.raises(hr.UsageError, match=words):
+            hr.open([web.url(f"data/{names[0]}"), other, web.url(f"data/{names[1]}")])
 
 
 def test_a_data_set_reads_samples_by_number(places: Any, s3: servers.S3) -> None:

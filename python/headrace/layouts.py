@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ def recognise(urls: Sequence[str], root: str | None) -> _core.Source | None:
     if registered is not None:
         return registered
     if any("://" in url and not url.startswith("file://") for url in urls):
-        return None  # these layouts are looked for in local folders alone
+        return _far_pictures(urls, root)  # other layouts are looked for in local folders alone
     if len(urls) == 1:
         path, part = split_part(urls[0])
         if os.path.isdir(path):
@@ -133,6 +134,30 @@ def _look_below(source: _core.Source, url: str, name: str) -> None:
         source.add_notice(
             f"{url}: all samples are of one class, '{name}', whose folder holds {shown}; if these are the classes, open '{folders[0]}'"
         )
+
+
+def _far_pictures(urls: Sequence[str], root: str | None) -> _core.Source | None:
+    """A list, a glob, or one picture, on a server. Which of them are there shows when they are read."""
+    if root or not is_picture(urls[0]) or not is_picture(urls[-1]):
+        return None
+    paths = list(urls)
+    if any(c in p for c in _WILD for p in paths):
+        paths = [str(p) for p in _core.expand_urls(paths)]
+    others = [p for p in paths if not is_picture(p)]
+    if others:
+        raise UsageError(f"this is a list of pictures, but {others[0]!r} is no picture; leave it out, or open it by itself")
+    stems = [p.split("/")[:-1] for p in paths]  # "https:", "", host, folders
+    shared = [names[0] for names in itertools.takewhile(lambda names: len(set(names)) == 1, zip(*stems))]
+    if len(shared) < 3:
+        far = next(p for p, stem in zip(paths, stems) if stem[:3] != stems[0][:3])
+        raise UsageError(
+            f"one data set lies in one store, '{paths[0]}' and '{far}' are of two: open each, then join them by a + b"
+        )
+    folder = "/".join(shared)
+    names = [p[len(folder) + 1 :] for p in paths]
+    made = Made("files", keys_of(names))
+    made.add_files(names)
+    return _core.make_source({**made.description(folder), "name": ""})
 
 
 def _pictures(urls: Sequence[str], root: str | None) -> _core.Source | None:

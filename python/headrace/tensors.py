@@ -406,6 +406,14 @@ def _as_samples(value: Any) -> list[dict[str, Any]] | None:
     return rows if any(isinstance(v, _Saved) for row in rows for v in row.values()) else None
 
 
+def _may_be_samples(value: list[Any]) -> bool:
+    """Tensors of one type and as many axes, several of each, that happen to have equal first axes: pictures of 3 channels."""
+    if len(value) < 3 or not all(isinstance(v, _Saved) for v in value):
+        return False
+    axes = {(v.dtype, len(v.shape), v.shape[:1]) for v in value}
+    return len(axes) == 1 and len(value[0].shape) > 1
+
+
 def _torch(path: str) -> Saved:
     try:
         archive = zipfile.ZipFile(path)
@@ -439,6 +447,11 @@ def _torch(path: str) -> Saved:
                 out.notices.append(
                     f"{path}: a list of {len(rows)} tensors of one shape: each is a sample; write '#rows' behind the name where each is a column"
                 )
+        elif isinstance(value, list) and _may_be_samples(value):
+            out.notices.append(
+                f"{path}: a list of {len(value)} tensors of {value[0].shape[0]} rows each: each is a column, and the rows are the samples; "
+                "where each is a sample, save them as torch.save([(x,) for x in tensors])"
+            )
         return out
 
 

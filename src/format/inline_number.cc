@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 namespace headrace {
 namespace {
@@ -38,6 +40,16 @@ Result<int64_t> int_of(const RecordValue& value) {
 
 Result<double> float_of(const RecordValue& value) {
   return number_of<double>(value, "number");
+}
+
+Result<float> float32_of(const RecordValue& value) {
+  HEADRACE_ASSIGN(const double number, float_of(value));
+  if (std::isfinite(number) && std::abs(number) > std::numeric_limits<float>::max())
+    return unsupported(
+        fmt::format("field '{}' holds {}, and the format has 32 bits for such numbers, too few for "
+                    "it; leave the field out, or write tar",
+                    value.field, number));
+  return static_cast<float>(number);
 }
 
 }  // namespace headrace

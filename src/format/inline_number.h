@@ -15,4 +15,7 @@ namespace headrace {
 Result<int64_t> int_of(const RecordValue& value);
 Result<double> float_of(const RecordValue& value);
 
+// For formats that have 32 bits for it: rounded, and an error where that would be infinite.
+Result<float> float32_of(const RecordValue& value);
+
 }  // namespace headrace

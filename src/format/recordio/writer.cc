@@ -102,8 +102,8 @@ class RecordioWriter final : public Writer {
                         "and no '{}'; drop one of them",
                         label_field, value.field));
       label_field = value.field;
-      HEADRACE_ASSIGN(const double number, number_of(value));
-      labels_.push_back(static_cast<float>(number));
+      HEADRACE_ASSIGN(const float number, number_of(value));
+      labels_.push_back(number);
     }
     if (!has_payload) return unsupported("a RecordIO record needs a payload; the sample has none");
     if (labels_.empty() && !has_labels)
@@ -113,8 +113,8 @@ class RecordioWriter final : public Writer {
   }
 
   // A label is a float32: a class above 2^24 would come back as another one.
-  static Result<double> number_of(const RecordValue& value) {
-    if (value.kind == Kind::kFloat) return float_of(value);
+  static Result<float> number_of(const RecordValue& value) {
+    if (value.kind == Kind::kFloat) return float32_of(value);
     HEADRACE_ASSIGN(const int64_t number, int_of(value));
     constexpr int64_t kMost = int64_t{1} << 24;
     if (number < -kMost || number > kMost)
@@ -122,7 +122,7 @@ class RecordioWriter final : public Writer {
           fmt::format("a RecordIO label is a float32, which cannot hold the {} of "
                       "field '{}'",
                       number, value.field));
-    return static_cast<double>(number);
+    return static_cast<float>(number);
   }
 
   Status put_record() {

@@ -82,9 +82,9 @@ class TfrecordWriter final : public Writer {
         HEADRACE_ASSIGN(const int64_t number, int_of(value));
         put_wire_varint(numbers, static_cast<uint64_t>(number));
       } else {
-        HEADRACE_ASSIGN(const double number, float_of(value));
+        HEADRACE_ASSIGN(const float number, float32_of(value));
         std::array<std::byte, 4> raw;
-        store_le(MutableBytes(raw), static_cast<float>(number));
+        store_le(MutableBytes(raw), number);
         numbers.insert(numbers.end(), raw.begin(), raw.end());
       }
     }
