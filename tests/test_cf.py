@@ -391,3 +391,21 @@ def test_the_example_runs(tmp_path):
     done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "exactly" in done.stdout
+
+
+def test_files_of_another_grid_are_refused(tmp_path: pathlib.Path) -> None:
+    """Numbers of other places, or of the same in another order, are no further steps of a variable."""
+
+    def write(name: str, lat: np.ndarray, mask: float = 0) -> str:
+        values = {"t": (("time", "lat"), np.ones((3, 4), "f4")), "mask": (("lat",), np.full(4, mask))}
+        xr.Dataset(values, coords={"lat": lat, "time": np.arange(3)}).to_netcdf(tmp_path / name)
+        return str(tmp_path / name)
+
+    first = write("a.nc", np.array([60.1, 20.1, -20.1, -60.1]))
+    narrow = write("narrow.nc", np.array([60.1, 20.1, -20.1, -60.1], "f4"))
+    assert len(hr.open([first, narrow], {"t": hr.array("t")})) == 6
+    for name, lat in {"turned.nc": [-60.1, -20.1, 20.1, 60.1], "moved.nc": [61.1, 21.1, -19.1, -59.1]}.items():
+        with pytest.raises(hr.UsageError, match=rf"'lat' is 60.1, 20.1, .* in .*a.nc and .*{name}.* must have one grid"):
+            hr.open([first, write(name, np.array(lat))], {"t": hr.array("t")})
+    ds = hr.open([first, write("b.nc", np.array([60.1, 20.1, -20.1, -60.1]), 1)], {"t": hr.array("t"), "mask": hr.array("mask")})
+    assert any("'mask' has no axis 'time': all samples get the one of" in n for n in ds.notices)

@@ -48,6 +48,7 @@ class Cube:
         if not all_of_them:  # else the index is written once, when all is known
             kept.release()
         self.where = self.paths[0][0]
+        self._same: set[str] = set()  # axes whose coordinates were compared
 
     def release(self) -> None:
         """Lets other processes open the same files."""
@@ -102,7 +103,31 @@ class Cube:
         if along is None:
             return [self.files[0][name]]
         places = [path for path, _ in self.paths]
+        self._check_grid(name, along)
         return texts_alike(self, in_units_of_the_first(places, _from_each(places, self.files, name)))
+
+    def _check_grid(self, name: str, along: str) -> None:
+        """The other axes of a variable have the same coordinates in all files, or its numbers are of other places there."""
+        from .description import values_of
+
+        for dim in self.files[0][name].dims:
+            first = self.files[0].get(dim)
+            if dim == along or dim in self._same or first is None or not is_coordinate(first):
+                continue
+            self._same.add(dim)
+            lead, _ = self.paths[0]
+            for (place, _), arrays in zip(self.paths[1:], self.files[1:]):
+                other = arrays.get(dim)
+                if other is None or not is_coordinate(other) or other.shape != first.shape:
+                    continue  # of another shape the engine says so
+                known = [self._known_values(first), self._known_values(other)]
+                known = unpacked_alike(in_units_of_the_first([lead, place], known))
+                a, b = (values_of(self, stored, parts=[stored]) for stored in known)
+                if a.dtype.kind in "iuf" and not np.allclose(a, b, rtol=0, atol=1e-6 * float(np.max(np.abs(a))), equal_nan=True):
+                    raise UsageError(
+                        f"'{dim}' is {_ends(a)} in {lead} and {_ends(b)} in {place}, so '{name}' is of other places there: files along "
+                        f"'{along}' must have one grid; bring them to it, or open them apart"
+                    )
 
     def timeline(self, along: str) -> Timeline | None:
         """The coordinate of the axis over all files; None where not all have one."""
@@ -163,6 +188,11 @@ class Cases(Cube):
 
     def timeline(self, along: str) -> Timeline | None:
         return None
+
+
+def _ends(values: Any) -> str:
+    shown = [f"{v:g}" for v in (values if len(values) < 5 else [*values[:2], *values[-2:]])]
+    return ", ".join(shown if len(values) < 5 else [*shown[:2], "…", *shown[2:]])
 
 
 def _is_numbers(stored: Stored) -> bool:

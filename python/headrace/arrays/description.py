@@ -12,7 +12,7 @@ from .. import _core
 from ..errors import UsageError
 from ..fields import Starts
 from .cube import Cases, Cube
-from .model import Stored, held_if_small, one_layer
+from .model import Stored, held_if_small, is_coordinate, one_layer
 from .timeline import starts_of
 from .volumes import CASES
 
@@ -35,6 +35,10 @@ class Description:
         stored = self.cube.variable(name)
         if stored.name not in self._numbers:
             moves = self.along in stored.dims
+            if not moves and not is_coordinate(stored) and sum(stored.name in arrays for arrays in self.cube.files) > 1:
+                self.notices.append(
+                    f"'{stored.name}' has no axis '{self.along}': all samples get the one of {self.cube.where}, the first file"
+                )
             segments = self.cube.segments(stored.name, self.along if moves else None)
             self._numbers[stored.name] = self.add(stored, segments, stored.dims.index(self.along) if moves else None)
         return self._numbers[stored.name]
