@@ -428,6 +428,45 @@ def test_a_program_needs_no_guard_and_no_file(tmp_path: pathlib.Path, way: str) 
     assert lines.count("main") == 1 and lines.count("end") == 1 and lines.count("a function may print") >= 12, out.stdout
 
 
+SPAWNED = """
+import multiprocessing
+import headrace as hr
+import numpy as np
+
+ADD = 5
+
+class Items:
+    def __len__(self):
+        return 9
+    def __getitem__(self, i):
+        return {"v": i * 10}
+
+def fn(v):
+    return v + ADD
+
+def rank(out):
+    with hr.Loader(hr.from_python(Items(), processes=2), 3, {"x": hr.scalar("v").map(fn, processes=1)}, shuffle=False) as loader:
+        out.put([int(v) for b in loader for v in b["x"]])
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    out = context.Queue()
+    process = context.Process(target=rank, args=(out,))
+    process.start()
+    assert out.get(timeout=100) == [10 * i + 5 for i in range(9)]
+    process.join()
+    print("right")
+"""
+
+
+def test_functions_of_a_script_work_in_a_process_that_it_spawned(tmp_path: pathlib.Path) -> None:
+    """As ranks are by torch.multiprocessing: there the script is no ``__main__``."""
+    script = tmp_path / "script.py"
+    script.write_text(SPAWNED)
+    out = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert out.stdout == "right\n", out.stderr
+
+
 OBJECTS = """
 import dataclasses
 import headrace as hr

@@ -251,6 +251,16 @@ def test_check_format(tmp_path: Path) -> None:
     assert done.returncode == 2 and "no package" in done.stderr
 
 
+def test_check_format_of_a_module_in_the_folder(tmp_path: Path) -> None:
+    """As the command starts, whose path is not that of ``python -m``."""
+    (tmp_path / "myown.py").write_text(PACKAGE)
+    code = (
+        "import sys; sys.path.remove(''); from headrace.cli import main; sys.argv = ['headrace', 'check-format', 'myown']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "format blocks" in done.stdout, done.stdout + done.stderr
+
+
 def test_a_package_that_fails_is_named(tmp_path: Path) -> None:
     env = install(tmp_path / "site", "def register():\n    raise RuntimeError('no licence')\n")
     (tmp_path / "a.blk").write_bytes(b"x")

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 
 def check_format(
-    package: Annotated[str, typer.Argument(help="A package with an entry point in the group headrace.plugins, or a module.")],
+    package: Annotated[
+        str,
+        typer.Argument(help="A package with an entry point in the group headrace.plugins, or a module, also one of this folder."),
+    ],
 ) -> None:
     """Tries what a package registers, formats and codecs, on its own examples: order, threads, damage.
 
@@ -18,6 +22,8 @@ def check_format(
     from . import terminal
     from .plugins import conformance
 
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # this folder, as for python -m
     rows = terminal.table("what", "check", "", "")
     bad = 0
     for outcome in conformance.check(package):

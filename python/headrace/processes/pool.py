@@ -32,7 +32,7 @@ def pickled(function: Any, what: str) -> bytes:
     """A function by its import name; by value where it has none that a new process could import."""
     try:
         by_name = pickle.dumps(function, 5)
-        if b"__main__" not in by_name:
+        if b"__main__" not in by_name and b"__mp_main__" not in by_name:
             return by_name
         why = "is defined in the script or notebook"
     except Exception as e:
@@ -43,10 +43,16 @@ def pickled(function: Any, what: str) -> bytes:
         raise UsageError(
             f"{what} {why}, and processes import what they call: move it into a module of its own, or pip install cloudpickle"
         ) from None
+    script = sys.modules.get("__mp_main__")  # what multiprocessing calls it where it spawned this process
     try:
+        if script is not None:
+            cloudpickle.register_pickle_by_value(script)
         return bytes(cloudpickle.dumps(function, 5))
     except Exception as e:
         raise UsageError(f"{what} cannot be sent to other processes: {type(e).__name__}: {e}") from e
+    finally:
+        if script is not None:
+            cloudpickle.unregister_pickle_by_value(script)
 
 
 def main_classes() -> dict[str, bytes]:
