@@ -96,7 +96,7 @@ class Words:
             with self._lock:  # what one thread learns the next one need not
                 self._learn({word for _, words in later for word in words if word not in known}, known, dtype)
         for i, words in later:
-            found = [known.get(word) for word in words]
+            found: list[Any] = [known.get(word) for word in words]
             out[i] = None if None in found else b"".join(found)
         if len(known) > _MOST_WORDS:
             self._known[dtype] = {}
