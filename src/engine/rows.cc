@@ -20,7 +20,7 @@ constexpr size_t kLongRow = size_t{64} << 10;  // memcpy knows better how to cop
 
 // While one row is copied, the next one's first lines and its last are fetched; the processor
 // follows between them by itself.  The last often lies in a page of its own, and memcpy begins with
-// it: 4,098 bytes take 0.38 µs instead of 0.68 (a 2-core EPYC).  Inlined by force: gcc takes a
+// it (docs/measurements.md has figures).  Inlined by force: gcc takes a
 // function that does nothing but fetch for one without effect, and leaves its calls out.
 [[gnu::always_inline]] inline void prefetch(const std::byte* row, uint64_t bytes) {
   for (size_t at = 0; at < std::min<size_t>(4 * kLine, bytes); at += kLine)

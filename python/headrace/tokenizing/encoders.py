@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import abc
+import functools
 import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .. import _core
 from ..errors import StorageError, UsageError
+from .words import Words, words_of
 
 #: What tokenizers call the end of a document, the most usual first.
 _ENDS = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eot|>", "[SEP]")
@@ -38,6 +41,12 @@ class Encoder(abc.ABC):
     @abc.abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Any]:
         """One value a text, of which ``numbers`` makes a list. Without the GIL where the tokenizer can."""
+
+    def encode_bytes(self, texts: Sequence[str], dtype: str, end: int | None) -> tuple[bytes, list[int]]:
+        """The tokens of all texts as they are stored, ``end`` after each, and how many each has."""
+        lists = [self.numbers(v) for v in self.encode(texts)]
+        data, lengths = _core.token_bytes(lists, dtype, -1 if end is None else end, self.size)
+        return data, lengths
 
     @abc.abstractmethod
     def encode_one(self, text: str, special: bool, offsets: bool = False) -> Encoding:
@@ -75,6 +84,25 @@ class _HuggingFace(Encoder):
 
     def encode(self, texts: Sequence[str]) -> list[Any]:
         return self._encode(texts, add_special_tokens=False)
+
+    @functools.cached_property
+    def _words(self) -> Words | None:
+        return words_of(self._tokenizer, self.size)
+
+    def encode_bytes(self, texts: Sequence[str], dtype: str, end: int | None) -> tuple[bytes, list[int]]:
+        if self._words is None:
+            return super().encode_bytes(texts, dtype, end)
+        found = self._words.encode(texts, dtype)
+        rest = [i for i, value in enumerate(found) if value is None]
+        data, lengths = super().encode_bytes([texts[i] for i in rest], dtype, None)
+        width = 2 if dtype == "u16" else 4
+        at = 0
+        for i, length in zip(rest, lengths):
+            found[i] = data[at : at + length * width]
+            at += length * width
+        last = b"" if end is None else end.to_bytes(width, "little")
+        values = [value for value in found if value is not None]
+        return b"".join([value + last for value in values]), [len(value) // width + (end is not None) for value in values]
 
     def numbers(self, value: Any) -> list[int]:
         return value.ids

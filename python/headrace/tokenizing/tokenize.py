@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
 from ..checks import path, whole
 from ..errors import DataError, Unsupported, UsageError
 from ..ranks import find
@@ -150,9 +149,10 @@ def _job(
     corpus.skips = True  # while looking: bad ones are told of when they are written
     texts, units = corpus.look()
     corpus.skips = most is not None
-    tokens = sum(len(encoder.numbers(v)) + (last is not None) for v in encoder.encode(texts)) if texts else 0
+    dtype = "u16" if encoder.size <= 1 << 16 else "i32"
+    tokens = sum(encoder.encode_bytes(texts, dtype, last)[1])
     corpus.cut(shard_tokens * units / tokens if tokens else corpus.units)
-    return _Job(corpus, encoder, last, "u16" if encoder.size <= 1 << 16 else "i32", shard_tokens, most)
+    return _Job(corpus, encoder, last, dtype, shard_tokens, most)
 
 
 def _end_of(encoder: Encoder, end: int | str | bool) -> int | None:
@@ -193,11 +193,8 @@ class _TaskWriter:
         self._open: ShardWriter | None = None
         self._bad: list[Bad] = []
 
-    def add(self, values: list[Any], bad: list[Bad]) -> None:
+    def add(self, data: bytes, lengths: list[int], bad: list[Bad]) -> None:
         job = self._job
-        lists = [job.encoder.numbers(v) for v in values]
-        data, lengths = _core.token_bytes(lists, job.dtype, -1 if job.end is None else job.end, job.encoder.size)
-        del lists
         self._bad += bad
         sizes = np.array(lengths, np.int64)
         begin = first = 0
@@ -245,7 +242,7 @@ def _run(job: _Job, task: Task, writer: _TaskWriter, told: _Told) -> None:
     from concurrent.futures import Future, ThreadPoolExecutor  # not for those who only import headrace
 
     batches = _batches(_rest(job.corpus.read(task), writer.skip))
-    encoding: deque[tuple[Future[list[Any]], Texts]] = deque()
+    encoding: deque[tuple[Future[tuple[bytes, list[int]]], Texts]] = deque()
     written: Future[None] | None = None
     with ThreadPoolExecutor(2 + _ENCODING, thread_name_prefix="hr-tokens") as pool:
         reading = pool.submit(next, batches, None)
@@ -254,14 +251,14 @@ def _run(job: _Job, task: Task, writer: _TaskWriter, told: _Told) -> None:
             if batch is not None:
                 reading = pool.submit(next, batches, None)
                 told.check(batch.bad)
-                encoding.append((pool.submit(job.encoder.encode, batch.texts), batch))
+                encoding.append((pool.submit(job.encoder.encode_bytes, batch.texts, job.dtype, job.end), batch))
             while encoding and (batch is None or len(encoding) >= _ENCODING):
                 values, of = encoding.popleft()
                 made = values.result()
                 if written is not None:
                     written.result()
                 told.tell(min(of.done, task.units), writer.tokens)  # the last line of a range ends behind it
-                written = pool.submit(writer.add, made, of.bad)
+                written = pool.submit(writer.add, *made, of.bad)
             if batch is None:
                 break
         if written is not None:
