@@ -8,6 +8,8 @@ import multiprocessing
 import pathlib
 import pickle
 import shutil
+import subprocess
+import sys
 from typing import Any
 
 import headrace as hr
@@ -435,3 +437,10 @@ def test_numbers_has_its_shards(numbers: hr.Dataset) -> None:
     """The data set that the tests of orders stand on: uneven shards, one of them empty."""
     sizes = [samples for _, _, samples in numbers._source.shards]
     assert sum(sizes) == NUMBERS and 0 in sizes and len(sizes) == 23 and max(sizes) > 2 * min(s for s in sizes if s)
+
+
+def test_records_are_opened_without_what_reads_arrays_of_xarray(tmp_path: pathlib.Path) -> None:
+    """It takes longer to import than a shard takes to open."""
+    write_tar(tmp_path / "a.tar", [("0.txt", b"x")])
+    code = "import sys, headrace as hr; hr.open(sys.argv[1]); assert 'headrace.arrays.xarray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.tar")], check=True, timeout=60)

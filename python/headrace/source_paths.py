@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -24,9 +25,12 @@ def encodes(text: str) -> bool:
 
 def places_of(source: Any) -> Any:
     """``urls_of`` a path; of an xarray Dataset where its variables lie."""
-    from .arrays.xarray import is_xarray, trace
+    if "xarray" in sys.modules:  # whoever has a Dataset has imported it; what reads them takes long to import
+        from .arrays.xarray import is_xarray, trace
 
-    return trace(source) if is_xarray(source) else urls_of(source)
+        if is_xarray(source):
+            return trace(source)
+    return urls_of(source)
 
 
 def _at_home(path: Any) -> Any:
