@@ -414,7 +414,8 @@ def test_a_bad_network_changes_no_sample(s3: servers.S3, kind: str, attributes: 
         assert sorted(labels(loader)) == list(range(COUNT))
 
 
-def test_a_stall_is_reported_by_name(odd: servers.Odd, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stall_is_reported_by_name(odd: servers.Odd, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")
     stalled = []
 
     def answer(handler: Any, number: int) -> bool:
@@ -430,7 +431,7 @@ def test_a_stall_is_reported_by_name(odd: servers.Odd, caplog: pytest.LogCapture
     until = time.monotonic() + 30
     while "no byte for" not in caplog.text and time.monotonic() < until:
         time.sleep(0.02)
-    assert f"{odd.url('d/0.tar')} [0 +" in caplog.text
+    assert f"rank 3: {odd.url('d/0.tar')} [0 +" in caplog.text
 
 
 # -- how many requests -------------------------------------------------------------------------------
