@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <future>
 
 #include "arrays.h"
@@ -22,6 +21,7 @@
 #include "index/held_source.h"
 #include "index/value_lengths.h"
 #include "index/view.h"
+#include "interruptible.h"
 #include "loader/dataset.h"
 #include "loader/field.h"
 #include "loader/picture_levels.h"
@@ -51,13 +51,12 @@ SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& 
                        const std::string& root, nb::object function,
                        const std::optional<CacheOptions>& cache) {
   Progress progress(std::move(function));
-  Result<Opened> opened = internal("not opened");
-  {
-    nb::gil_scoped_release release;
+  const bool far = std::any_of(urls.begin(), urls.end(), is_remote);
+  Result<Opened> opened = run_interruptible(far, progress.cancel_flag(), [&] {
     OpenOptions options = open_options(index, root, progress);
     if (cache) options.cache = *cache;
-    opened = open_source(urls, options);
-  }
+    return open_source(urls, options);
+  });
   progress.finish();
   Opened o = unwrap(std::move(opened));
   SourceHandle out{o.source, o.source, o.format, o.notices, o.classes, {}, o.shards_built};
@@ -71,31 +70,12 @@ SourceHandle open_urls(const std::vector<std::string>& urls, const std::string& 
 void index_urls(const std::vector<std::string>& urls, const std::string& to,
                 const std::string& root, nb::object function) {
   Progress progress(std::move(function));
-  Status status;
-  {
-    nb::gil_scoped_release release;
-    status = build_index(urls, to, open_options("", root, progress));
-  }
+  const bool far = std::any_of(urls.begin(), urls.end(), is_remote);
+  const Status status = run_interruptible(far, progress.cancel_flag(), [&] {
+    return build_index(urls, to, open_options("", root, progress));
+  });
   progress.finish();
   check(status);
-}
-
-// Waits for work in another thread; Ctrl-C cancels it.
-template <typename T>
-T wait_for(std::future<T> work, std::atomic<bool>& cancel) {
-  bool interrupted = false;
-  while (true) {
-    {
-      nb::gil_scoped_release release;
-      if (work.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready) break;
-    }
-    if (!interrupted && PyErr_CheckSignals() != 0) {
-      interrupted = true;
-      cancel = true;
-    }
-  }
-  if (interrupted) throw nb::python_error();
-  return work.get();
 }
 
 // The data set read into memory.

@@ -6,12 +6,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "convert.h"
 #include "errors.h"
+#include "interruptible.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
 #include "storage/test_stores.h"
@@ -32,11 +34,8 @@ nb::list stat_all(nb::handle list) {
   const std::shared_ptr<const Store> store = unwrap(store_of_all(urls));
   std::vector<std::string> paths;
   for (const std::string& url : urls) paths.push_back(unwrap(open_store(url)).path);
-  std::vector<Result<FileInfo>> found;
-  {
-    nb::gil_scoped_release release;
-    found = store->stat_all(paths);
-  }
+  const bool far = std::any_of(urls.begin(), urls.end(), is_remote);
+  const auto found = run_interruptible(far, [&] { return store->stat_all(paths); });
   for (const Result<FileInfo>& info : found) {
     if (!info.ok() && info.status().code() != Code::kNotFound) check(info.status());
     if (info.ok())
@@ -51,23 +50,15 @@ nb::list stat_all(nb::handle list) {
 nb::bytes read_range(nb::handle url, uint64_t offset, uint64_t length) {
   const OpenedUrl at = unwrap(open_store(to_tree(url).text()));
   Buffer into;
-  Status status;
-  {
-    nb::gil_scoped_release release;
-    status = at.store->read_at(at.path, offset, length, into);
-  }
-  check(status);
+  check(run_interruptible(is_remote(at.path),
+                          [&] { return at.store->read_at(at.path, offset, length, into); }));
   return nb::bytes(into.data(), into.size());
 }
 
 nb::bytes read_file(nb::handle url) {
   const OpenedUrl at = unwrap(open_store(to_tree(url).text()));
-  Result<Buffer> all = internal("not read");
-  {
-    nb::gil_scoped_release release;
-    all = at.store->read_all(at.path);
-  }
-  const Buffer bytes = unwrap(std::move(all));
+  const Buffer bytes =
+      unwrap(run_interruptible(is_remote(at.path), [&] { return at.store->read_all(at.path); }));
   return nb::bytes(bytes.data(), bytes.size());
 }
 
@@ -86,13 +77,10 @@ void write_file_at(nb::handle url, nb::bytes data) {
 // (name, whether it is a folder) of each entry, sorted by name.
 nb::list list_folder(nb::handle url) {
   const OpenedUrl at = unwrap(open_store(to_tree(url).text()));
-  Result<std::vector<FileInfo>> entries = internal("not listed");
-  {
-    nb::gil_scoped_release release;
-    entries = at.store->list(at.path);
-  }
+  const std::vector<FileInfo> entries =
+      unwrap(run_interruptible(is_remote(at.path), [&] { return at.store->list(at.path); }));
   nb::list out;
-  for (const FileInfo& entry : unwrap(std::move(entries))) {
+  for (const FileInfo& entry : entries) {
     std::string_view path = entry.path;
     while (path.ends_with('/')) path.remove_suffix(1);
     out.append(nb::make_tuple(to_str(base_name(path)), entry.is_folder));

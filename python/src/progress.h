@@ -30,6 +30,7 @@ class Progress {
   }
 
   const std::atomic<bool>* cancel() const { return &cancel_; }
+  std::atomic<bool>& cancel_flag() { return cancel_; }
 
   void finish() {
     if (type_ == nullptr) return;

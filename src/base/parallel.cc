@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/guard.h"
+#include "base/interrupt.h"
 #include "base/mutex.h"
 
 namespace headrace {
@@ -39,7 +40,9 @@ Status parallel_for(size_t count, unsigned threads, const std::function<Status(s
   FirstFailure failure;
   std::atomic<size_t> next{0};
   std::atomic<bool> stop{false};
+  const std::atomic<bool>* const interrupt = interrupt_flag();
   const auto work = [&] {
+    const InterruptScope scope(interrupt);
     for (size_t i = next.fetch_add(1); i < count && !stop.load(); i = next.fetch_add(1)) {
       const Status status = guard([&] { return job(i); });
       if (status.ok()) continue;

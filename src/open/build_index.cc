@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/interrupt.h"
 #include "base/parallel.h"
 #include "index/manifest.h"
 #include "open/expand.h"
@@ -88,6 +89,7 @@ class IndexBuilder {
 
 Status build_index(const std::vector<std::string>& urls, const std::string& to,
                    const OpenOptions& options) {
+  const InterruptScope scope(options.cancel);
   std::shared_ptr<const Store> store = options.store;
   if (store == nullptr) {
     HEADRACE_ASSIGN(store, store_of_all(urls, options.storage));

@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/interrupt.h"
 #include "base/machine.h"
 #include "base/shown_url.h"
 #include "format/packed_fields.h"
@@ -334,6 +335,7 @@ Result<std::shared_ptr<const Store>> store_of(const std::vector<std::string>& ur
 }  // namespace
 
 Result<Opened> open_source(const std::vector<std::string>& urls, const OpenOptions& options) {
+  const InterruptScope scope(options.cancel);
   std::shared_ptr<const CacheStore> cache;
   HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of(urls, options, cache));
   const std::shared_ptr<const Store> asked = asked_once(store, urls);

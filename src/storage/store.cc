@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/interrupt.h"
 #include "base/mutex.h"
 
 namespace headrace {
@@ -24,6 +25,12 @@ class Waiter {
     MutexLock lock(mu_);
     while (!done_) is_done_.wait(mu_);
     return std::move(*done_);
+  }
+  // False: the flag was set first.
+  bool wait_until(const std::atomic<bool>& flag) {
+    MutexLock lock(mu_);
+    while (!done_ && !flag.load()) is_done_.wait_for_ms(mu_, kInterruptMs);
+    return done_.has_value();
   }
 
  private:
@@ -104,7 +111,14 @@ Status Store::read_at(const std::string& path, uint64_t offset, uint64_t length,
                       .length = length,
                       .into = std::move(into),
                       .done = [&waiter](ReadRequest&& r) { waiter.set(std::move(r)); }};
+  const std::atomic<bool>* const interrupt = interrupt_flag();
+  const auto group = interrupt == nullptr ? nullptr : std::make_shared<ReadGroup>();
+  request.group = group;
   read({&request, 1});
+  if (interrupt != nullptr && !waiter.wait_until(*interrupt)) {
+    group->cancel();
+    cancel(*group);
+  }
   ReadRequest done = waiter.wait();
   into = std::move(done.into);
   return done.status;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/interrupt.h"
+#include "base/parallel.h"
 #include "storage/memory.h"
 
 namespace headrace {
@@ -107,6 +109,22 @@ TEST(FailLaterStore, the_nth_read_fails_when_its_time_has_come_and_in_another_th
   EXPECT_GE(got->completed_ns - got->sent_ns, 1'000'000u);
   EXPECT_TRUE(store.read_at("f", 0, 8, out).ok());
   EXPECT_EQ(store.reads(), 3u);
+}
+
+TEST(SilentStore, a_wait_for_it_ends_when_the_work_is_interrupted) {
+  const SilentStore silent(one_file(8));
+  std::atomic<bool> interrupted{false};
+  const InterruptScope scope(&interrupted);
+  // Also by threads that parallel_for starts: each waits, and one of them gives all of them up.
+  const Status status = parallel_for(3, 3, [&](size_t i) -> Status {
+    if (i == 2) {
+      interrupted = true;
+      return {};
+    }
+    Buffer into;
+    return silent.read_at("f", 0, 1, into);
+  });
+  EXPECT_EQ(status.code(), Code::kCancelled);
 }
 
 TEST(SilentStore, answers_nothing_until_it_is_cancelled) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/machine.h"
 #include "base/mutex.h"
 #include "base/per_process.h"
@@ -31,6 +32,12 @@ class AnswerWaiter {
     MutexLock lock(mu_);
     answers_[i] = std::move(answer);
     if (--left_ == 0) all_.notify_one();
+  }
+  // False: the flag was set first.
+  bool wait_until(const std::atomic<bool>& flag) {
+    MutexLock lock(mu_);
+    while (left_ > 0 && !flag.load()) all_.wait_for_ms(mu_, kInterruptMs);
+    return left_ == 0;
   }
   std::vector<Result<HttpAnswer>> wait() {
     MutexLock lock(mu_);
@@ -103,12 +110,20 @@ void HttpClient::abandon(const void* owner) {
 std::vector<Result<HttpAnswer>> HttpClient::ask(std::vector<HttpTask> tasks) {
   if (tasks.empty()) return {};
   AnswerWaiter waiter(tasks.size());
-  for (size_t i = 0; i < tasks.size(); ++i)
+  const std::atomic<bool>* const interrupt = interrupt_flag();
+  const auto group = interrupt == nullptr ? nullptr : std::make_shared<ReadGroup>();
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (group != nullptr) tasks[i].group = group;
     tasks[i].done = [&waiter, i](Status status, HttpAnswer&& answer) {
       waiter.set(i, status.ok() ? Result<HttpAnswer>(std::move(answer))
                                 : Result<HttpAnswer>(std::move(status)));
     };
+  }
   add(std::move(tasks));
+  if (interrupt != nullptr && !waiter.wait_until(*interrupt)) {
+    group->cancel();
+    sweep();
+  }
   return waiter.wait();
 }
 
