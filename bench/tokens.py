@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of tokens: headrace, a bare gather, DataLoader, nanoGPT's get_batch and LitData, on one file, one thread each.
+"""Rows of tokens: headrace, a bare gather, DataLoader, nanoGPT's get_batch, LitData and Megatron-Core, on one file, one thread each.
 
     ./dev bench --tokens [--rounds 3] [--seconds 2] [--tokens 200000000] [--only headrace]
 
@@ -15,6 +15,8 @@ headrace    rows of 2,049, one compute thread; "in memory" and from the file (in
 DataLoader  a map-style data set over a memory map, shuffled, without workers; its default collate stacks.
 get_batch   nanoGPT's: inputs and targets, two arrays, drawn at random, as its train.py does.
 LitData     TokensLoader over its own chunks of int32, shuffled, without workers, widened to int64; in an environment of its own.
+Megatron    Megatron-Core's GPTDataset over the pair under torch's DataLoader without workers: rows of 2,048 tokens and as many labels, with
+            a loss mask and positions; in an environment of its own.
 
 The first batch of headrace is compared with the file. Rounds are interleaved; the table shows medians.
 """
@@ -141,9 +143,8 @@ def rate(batches: Iterator[Any], seconds: float) -> float:
     return count / took
 
 
-def litdata(path: str, folder: str, seconds: float) -> float:
-    script = str(pathlib.Path(__file__).parent / "peers/litdata_tokens.py")
-    command = [str(environments.make("litdata")), script, path, folder, str(seconds)]
+def peer(name: str, script: str, path: str, folder: str, seconds: float) -> float:
+    command = [str(environments.make(name)), str(pathlib.Path(__file__).parent / "peers" / script), path, folder, str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         raise environments.NotInstalled((done.stderr.strip().splitlines() or ["no message"])[-1])
@@ -179,7 +180,10 @@ def main() -> None:
             "DataLoader, u16": lambda: rate(dataloader(path, np.uint16), given.seconds),
             "DataLoader, int64": lambda: rate(dataloader(path, np.int64), given.seconds),
             "nanoGPT's get_batch, int64": lambda: rate(get_batch(path), given.seconds),
-            "LitData, int64": lambda: litdata(path, chunks, given.seconds),
+            "LitData, int64": lambda: peer("litdata", "litdata_tokens.py", path, f"{chunks}/litdata", given.seconds),
+            "Megatron-Core's GPTDataset, int64": lambda: peer(
+                "megatron", "megatron_tokens.py", pair.removesuffix(".idx"), f"{chunks}/megatron", given.seconds
+            ),
         }
         contenders = {n: f for n, f in contenders.items() if given.only in n or n.startswith(("gather", "pread"))}
         rates: dict[str, list[float]] = {name: [] for name in contenders}
