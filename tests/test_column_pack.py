@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ from typing import Any
 
 import headrace as hr
 import numpy as np
+import PIL.Image
 import pytest
 from support import write_tar
 from test_array_pack import TARGETS, cube, digests, hdf5_plain, headrace, same, values_of
@@ -27,9 +29,11 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> hr.Dataset:
     for i in range(COUNT):
         array = tmp_path_factory.mktemp("npy") / "x.npy"
         np.save(array, np.full((3, 4), i, "f4"))
-        jpeg = b"\xff\xd8\xff" + rng.bytes(int(rng.integers(100, 200_000)))
+        pixels = rng.integers(0, 256, (*rng.integers(8, 480, 2), 3), np.uint8)  # of very different sizes
+        jpeg = io.BytesIO()
+        PIL.Image.fromarray(pixels).save(jpeg, "jpeg", quality=90)
         for extension, data in (
-            ("jpg", jpeg), ("cls", b"%d" % (i % 7)), ("txt", f"caption {i} Zürich".encode()), ("npy", array.read_bytes()),
+            ("jpg", jpeg.getvalue()), ("cls", b"%d" % (i % 7)), ("txt", f"caption {i} Zürich".encode()), ("npy", array.read_bytes()),
             ("json", b'{"a": %d}' % i),
         ):  # fmt: skip
             members.append((f"{i:04d}.{extension}", data))
