@@ -81,6 +81,7 @@ def test_a_peer_that_cannot_be_installed_says_why(tmp_path, monkeypatch):
 def test_everything_that_peers_install_is_pinned():
     files = sorted((ROOT / "bench/peers").glob("*.txt"))
     assert {f.stem for f in files} == {c.script for c in contenders.peers()} - {"headrace", "bare_loop", "dataloader"} | {
+        "megatron",  # bench/tokens.py
         "s3",  # bench/remote_peers.py
         "text",  # bench/tokenizing.py
     }
