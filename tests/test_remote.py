@@ -10,10 +10,6 @@ import os
 import pathlib
 import pickle
 import random
-import signal
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -439,24 +435,6 @@ def test_a_stall_is_reported_by_name(odd: servers.Odd, caplog: pytest.LogCapture
 
 
 # -- how many requests -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", ["x.tar", "", "{a,b}.tar"])
-def test_ctrl_c_ends_the_wait_for_a_server_that_never_answers(path: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/{path}"
-        code = f"import headrace as hr; print(flush=True); hr.open({url!r})"
-        opening = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert opening.stdout is not None
-        opening.stdout.readline()
-        asked, _ = silent.accept()  # it waits now, for up to 300 s
-        with asked:
-            opening.send_signal(signal.SIGINT)
-            try:
-                _, errors = opening.communicate(timeout=60)
-            finally:
-                opening.kill()
-        assert "KeyboardInterrupt" in errors
 
 
 def test_with_an_index_five_round_trips_lead_to_the_first_batch(web: servers.Web, tmp_path: pathlib.Path) -> None:

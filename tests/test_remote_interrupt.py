@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C while a server keeps everybody waiting."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("path", ["x.tar", "", "{a,b}.tar"])
+def test_ctrl_c_ends_the_wait_for_a_server_that_never_answers(path: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/{path}"
+        code = f"import headrace as hr; print(flush=True); hr.open({url!r})"
+        opening = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert opening.stdout is not None
+        opening.stdout.readline()
+        asked, _ = silent.accept()  # it waits now, for up to 300 s
+        with asked:
+            opening.send_signal(signal.SIGINT)
+            try:
+                _, errors = opening.communicate(timeout=60)
+            finally:
+                opening.kill()
+        assert "KeyboardInterrupt" in errors
