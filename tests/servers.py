@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import http.client
 import http.server
 import itertools
 import json
 import os
 import pathlib
+import select
 import shutil
 import socket
 import subprocess
 import threading
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -322,5 +326,87 @@ def odd_server(folder: pathlib.Path) -> Iterator[Odd]:
         yield odd
     finally:
         ending.set()
+        server.shutdown()
+        server.server_close()
+
+
+# -- a proxy, as those who sit behind a firewall have one ----------------------------------------------
+
+
+@dataclass
+class Forward:
+    """A forward proxy: whole URLs of http, CONNECT for https. With `user` it wants ``user:canary-secret``."""
+
+    user: str = ""
+    requests: list[str] = field(default_factory=list)
+    port: int = 0
+
+    def url(self, credentials: str = "") -> str:
+        return f"http://{credentials}{'@' if credentials else ''}127.0.0.1:{self.port}"
+
+
+@contextlib.contextmanager
+def forward_proxy(user: str = "") -> Iterator[Forward]:
+    proxy = Forward(user)
+    wanted = "Basic " + base64.b64encode(f"{user}:canary-secret".encode()).decode()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+        def refused(self) -> bool:
+            proxy.requests.append(f"{self.command} {self.path}")
+            if not user or self.headers.get("Proxy-Authorization") == wanted:
+                return False
+            self.send_response(407)
+            self.send_header("Proxy-Authenticate", 'Basic realm="proxy"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return True
+
+        def do_GET(self) -> None:
+            if self.refused():
+                return
+            target = urllib.parse.urlsplit(self.path)
+            upstream = http.client.HTTPConnection(target.hostname or "", target.port or 80)
+            passed_on = {k: v for k, v in self.headers.items() if not k.lower().startswith("proxy-")}
+            upstream.request(self.command, target.path, headers=passed_on)
+            answer = upstream.getresponse()
+            data = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("connection", "transfer-encoding", "content-length", "date", "server"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", answer.headers.get("Content-Length") or str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+            upstream.close()
+
+        do_HEAD = do_GET
+
+        def do_CONNECT(self) -> None:
+            if self.refused():
+                return
+            self.close_connection = True
+            host, _, port = self.path.rpartition(":")
+            with socket.create_connection((host, int(port))) as upstream, contextlib.suppress(OSError):
+                self.send_response(200)
+                self.end_headers()
+                while True:
+                    for ready in select.select([self.connection, upstream], [], [])[0]:
+                        data = ready.recv(65536)
+                        if not data:
+                            return
+                        (upstream if ready is self.connection else self.connection).sendall(data)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    proxy.port = server.server_address[1]
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield proxy
+    finally:
         server.shutdown()
         server.server_close()

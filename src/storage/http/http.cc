@@ -11,6 +11,7 @@
 #include "storage/http/base64.h"
 #include "storage/http/index_page.h"
 #include "storage/http/protocol.h"
+#include "storage/http/transfers.h"
 #include "storage/http/url.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
@@ -79,7 +80,7 @@ class HttpProtocol final : public WebProtocol {
                         "hr.storage(token=...), (user=..., password=...) or (headers=...)",
                         status));
       case 407:
-        return Status(Code::kPermission, "the proxy wants a user and a password (407)");
+        return proxy_refuses();
       default:
         break;
     }

@@ -141,6 +141,8 @@ void HttpLoop::failed(Call& call, const Finished& what) {
                         "link-local addresses are not asked: say "
                         "hr.storage(allow_link_local=True) if it is meant"),
                  {});
+    case TransferEnd::kProxy:
+      return end(call, proxy_refuses(), {});
     case TransferEnd::kFailed:
       return end(call, unavailable(fmt::format("the request failed: {}", what.text)), {});
     default:

@@ -380,6 +380,9 @@ std::vector<Finished> Transfers::poll(int timeout_ms) {
       if (code == CURLE_OK) (void)wire->tell_head();
       TransferEnd end = wire->stopped ? TransferEnd::kStopped : end_of(code);
       if (wire->refused && end != TransferEnd::kComplete) end = TransferEnd::kRefused;
+      long connect_code = 0;  // what a proxy said to CONNECT
+      curl_easy_getinfo(message->easy_handle, CURLINFO_HTTP_CONNECTCODE, &connect_code);
+      if (connect_code == 407 && code != CURLE_OK) end = TransferEnd::kProxy;
       std::string text = wire->error[0] != 0 ? wire->error.data() : curl_easy_strerror(code);
       multi_->give_back(*wire);
       out.push_back({owner, end, std::move(text)});

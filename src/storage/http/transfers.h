@@ -48,8 +48,16 @@ enum class TransferEnd : uint8_t {
   kNoServer,     // no such host, nobody answers
   kCertificate,  // the server is not who it should be
   kRefused,      // an address that may not be asked
+  kProxy,        // the proxy wants a user and a password
   kFailed,       // all else
 };
+
+// Of an answer 407.
+inline Status proxy_refuses() {
+  return Status(Code::kPermission,
+                "the proxy wants a user and a password (407): give them by http_proxy or "
+                "https_proxy=http://USER:PASSWORD@HOST:PORT");
+}
 
 struct Finished {
   Transfer* transfer;
