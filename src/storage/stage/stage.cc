@@ -57,6 +57,15 @@ bool is_memory(const std::string& path) {
   return ::statfs(path.c_str(), &info) == 0 && int64_t{info.f_type} == TMPFS_MAGIC;
 }
 
+std::string size_text(uint64_t bytes) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  const auto number = static_cast<double>(bytes);
+  if (bytes >= kGiB) return fmt::format("{:.2f} GiB", number / static_cast<double>(kGiB));
+  if (bytes >= kMiB) return fmt::format("{:.2f} MiB", number / static_cast<double>(kMiB));
+  return fmt::format("{} bytes", bytes);
+}
+
 // One call of stage_files().
 class Stager {
  public:
@@ -120,17 +129,15 @@ class Stager {
     uint64_t free = uint64_t{info.f_bavail} * info.f_frsize;
     const bool memory = is_memory(folder_);
     if (memory) free = std::min(free, usable_memory_bytes());
-    const auto gib = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
     if (needed > free)
-      return exhausted(
-          fmt::format("{}: {:.2f} GiB are to be copied and {:.2f} GiB are free{}; give "
-                      "another folder, or use cache= instead",
-                      folder_, gib(needed), gib(free), memory ? " in memory" : ""));
+      return exhausted(fmt::format(
+          "{}: {} are to be copied and {} are free{}; give another folder, or use cache= instead",
+          folder_, size_text(needed), size_text(free), memory ? " in memory" : ""));
     if (memory)
       report_.notice = fmt::format(
-          "{} lies in memory: the copy takes {:.2f} GiB of what the jobs of this machine may use, "
-          "until it is removed",
-          folder_, gib(plan_.bytes));
+          "{} lies in memory: the copy takes {} of what the jobs of this machine may use, until it "
+          "is removed",
+          folder_, size_text(plan_.bytes));
     return {};
   }
 
