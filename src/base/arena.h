@@ -5,7 +5,7 @@
 //
 //   heap     malloc; from 2 MiB on huge pages are asked for
 //   page     data begin at a multiple of 4096, as O_DIRECT wants
-//   slab     blocks of equal size in slabs of huge pages, for very many of some hundred KB
+//   slab     blocks of equal size in slabs of huge pages, for very many of 100 KB to some MiB
 //   shared   memfd segments: another process maps the descriptor and finds the data at an offset
 //   pinned   locked by functions that the caller gives (those of the GPU's driver)
 //

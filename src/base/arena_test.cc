@@ -200,7 +200,7 @@ TEST(SlabArenaTest, BlocksOfManySizesDoNotOverlapAndComeBack) {
   std::map<std::byte*, MemoryBlock> taken;
   for (int round = 0; round < 3; ++round) {
     for (size_t k = 0; k < 400; ++k) {
-      const size_t bytes = 1 + k * 7919 % (size_t{3} << 19);  // some are the heap's
+      const size_t bytes = 1 + k * 7919 % (size_t{3} << 19);
       const MemoryBlock block = arena->allocate(bytes, kAlignment);
       ASSERT_GE(block.bytes, bytes);
       std::memset(block.data, static_cast<int>(k), bytes);
@@ -213,6 +213,34 @@ TEST(SlabArenaTest, BlocksOfManySizesDoNotOverlapAndComeBack) {
     }
     for (const auto& [at, block] : taken) arena->release(block);
     taken.clear();
+  }
+}
+
+// Runs of remote shards: a slab has room for two and more, and little of it is unused.
+TEST(SlabArenaTest, BlocksOfSomeMegabytesShareSlabs) {
+  const auto arena = slab_arena();
+  for (const size_t bytes : {size_t{4'063'232}, size_t{5} << 20, (size_t{8} << 20) + 4096,
+                             size_t{16} << 20, (size_t{16} << 20) + 1, size_t{40} << 20}) {
+    SCOPED_TRACE(bytes);
+    std::map<std::byte*, MemoryBlock> taken;
+    for (int k = 0; k < 5; ++k) {
+      const MemoryBlock block = arena->allocate(bytes, kAlignment);
+      ASSERT_GE(block.bytes, bytes);
+      ASSERT_LE(block.bytes, bytes + kPageBytes);
+      std::memset(block.data, k, bytes);
+      ASSERT_TRUE(taken.emplace(block.data, block).second);
+    }
+    size_t neighbours = 0;
+    const std::byte* end = nullptr;
+    for (const auto& [at, block] : taken) {
+      ASSERT_LE(end, at);
+      neighbours += at == end ? 1 : 0;
+      end = at + block.bytes;
+      ASSERT_EQ(at[0], at[bytes - 1]) << "another one has written there";
+    }
+    const bool is_small = bytes <= size_t{5} << 20;
+    EXPECT_GE(neighbours, is_small ? 2u : 0u);
+    for (const auto& [at, block] : taken) arena->release(block);
   }
 }
 

@@ -2,11 +2,12 @@
 //
 // The slab arena: blocks of equal size side by side in slabs of huge pages.  For very many buffers
 // of some hundred KB, as reads from far away want them: on 4 KiB pages each of them costs dozens of
-// page faults when it is fresh, and as many misses of the address cache whenever it is used.
+// page faults when it is fresh, and as many misses of the address cache whenever it is used.  And
+// for runs of some MiB: by itself a run of 3.9 MiB would have one huge page and 490 small ones.
 //
-//   size 102,464 ──► slab [ block | block | free | block | … ]   8 MiB
-//                    slab [ free  | block | …                ]
-//   size 131,136 ──► slab …
+//   size 102,464   ──► slab [ block | block | free | block | … ]   8 MiB
+//                      slab [ free  | block | …                ]
+//   size 4,063,232 ──► slab [ block | free |]                      8 MiB
 #include <sys/mman.h>
 
 #include <map>
@@ -20,27 +21,37 @@
 namespace headrace {
 namespace {
 
-constexpr size_t kSlabBytes = size_t{8} << 20;
-constexpr size_t kLargest = size_t{1} << 20;  // larger ones are the heap's
+constexpr size_t kSlabBytes = size_t{8} << 20;  // at least
+constexpr size_t kMostBytes = size_t{32} << 20;
+constexpr size_t kLargest = size_t{16} << 20;  // larger ones are the heap's
+constexpr size_t kWasteShare = 16;             // what no block covers, at most about 1 of so many
 
 size_t block_bytes(size_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
+// The smallest slab of whole huge pages in which blocks of this size leave little room unused.
+size_t slab_bytes(size_t block) {
+  size_t bytes = kSlabBytes;
+  while (bytes < kMostBytes && (bytes < block || bytes % block > bytes / kWasteShare))
+    bytes += kHugePageBytes;
+  return bytes;
+}
+
 // One thread at a time.
 class Slab {
  public:
-  Slab(std::byte* base, size_t block) : base_(base), block_(block) {
-    const size_t blocks = kSlabBytes / block;
-    free_.reserve(blocks);
-    for (size_t k = blocks; k-- > 0;) free_.push_back(static_cast<uint32_t>(k));
+  Slab(std::byte* base, size_t block)
+      : base_(base), block_(block), blocks_(slab_bytes(block) / block) {
+    free_.reserve(blocks_);
+    for (size_t k = blocks_; k-- > 0;) free_.push_back(static_cast<uint32_t>(k));
   }
-  ~Slab() { munmap(base_, kSlabBytes); }
+  ~Slab() { munmap(base_, slab_bytes(block_)); }
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
 
   bool is_full() const { return free_.empty(); }
-  bool is_empty() const { return free_.size() == kSlabBytes / block_; }
+  bool is_empty() const { return free_.size() == blocks_; }
   std::byte* take() {
     std::byte* block = base_ + size_t{free_.back()} * block_;
     free_.pop_back();
@@ -53,7 +64,7 @@ class Slab {
 
  private:
   std::byte* const base_;
-  const size_t block_;
+  const size_t block_, blocks_;
   std::vector<uint32_t> free_;  // the block that came back last goes first: it is in the caches
 };
 
@@ -65,7 +76,7 @@ class SlabArena final : public Arena {
     const size_t block = block_bytes(bytes);
     std::map<std::byte*, Slab*>& open = open_[block];
     if (open.empty()) {
-      std::byte* base = map_slab();
+      std::byte* base = map_slab(slab_bytes(block));
       const auto made = slabs_.emplace(base, std::make_unique<Slab>(base, block)).first;
       open.emplace(base, made->second.get());
     }
@@ -81,6 +92,8 @@ class SlabArena final : public Arena {
     MutexLock lock(mu_);
     const auto found = std::prev(slabs_.upper_bound(memory.data));
     Slab& slab = *found->second;
+    // What others still hold keeps the slab, but not the pages of a large block.
+    if (memory.bytes >= kHugePageBytes) madvise(memory.data, memory.bytes, MADV_DONTNEED);
     slab.give_back(memory.data);
     std::map<std::byte*, Slab*>& open = open_[slab.block()];
     open.emplace(found->first, &slab);
@@ -93,16 +106,16 @@ class SlabArena final : public Arena {
 
  private:
   // At a multiple of a huge page.
-  static std::byte* map_slab() {
-    const size_t room = kSlabBytes + kHugePageBytes;
+  static std::byte* map_slab(size_t bytes) {
+    const size_t room = bytes + kHugePageBytes;
     void* p = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     auto* begin = static_cast<std::byte*>(p);
     const size_t lead =
         (kHugePageBytes - reinterpret_cast<uintptr_t>(p) % kHugePageBytes) % kHugePageBytes;
     if (lead > 0) munmap(begin, lead);
-    if (lead < kHugePageBytes) munmap(begin + lead + kSlabBytes, kHugePageBytes - lead);
-    madvise(begin + lead, kSlabBytes, MADV_HUGEPAGE);
+    if (lead < kHugePageBytes) munmap(begin + lead + bytes, kHugePageBytes - lead);
+    madvise(begin + lead, bytes, MADV_HUGEPAGE);
     return begin + lead;
   }
 
