@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 
@@ -23,6 +22,8 @@ def _first_cells(path: str) -> list[str]:
         except ValueError:
             return []
         return [v for v in row.values() if isinstance(v, str)] if isinstance(row, dict) else []
+    import csv
+
     separator = max(",\t;|", key=lines[1].count)
     return next(csv.reader([lines[1]], delimiter=separator), [])
 

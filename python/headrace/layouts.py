@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import os
@@ -32,7 +31,6 @@ _TARGETS = {"mask", "masks", "gt", "ground_truth", "groundtruth", "target", "tar
 
 def recognise(urls: Sequence[str], root: str | None) -> _core.Source | None:
     """The data set, where it is one of these layouts; else None, and the formats are asked."""
-    from . import detection, tensors
     from .file_columns import open_file_columns
     from .plugins.formats import open_registered
 
@@ -47,14 +45,19 @@ def recognise(urls: Sequence[str], root: str | None) -> _core.Source | None:
             is_folder = bool(part) and os.path.isdir(os.path.join(path, part))
             return _folder(os.path.join(path, part) if is_folder else path, part, "" if is_folder else part)
         if path.lower().endswith(".json") and os.path.isfile(path):
+            from . import detection
+
             found = detection.coco(path, root)
             if found is not None:
                 return found
         listed = open_file_columns(path, part, root)
         if listed is not None:
             return listed
-        if os.path.isfile(path) and tensors.is_tensors(path):
-            return tensors.open_tensors(path, part)
+        if os.path.isfile(path):
+            from . import tensors
+
+            if tensors.is_tensors(path):
+                return tensors.open_tensors(path, part)
     return _pictures(urls, root)
 
 
@@ -212,6 +215,8 @@ def _rows(path: str) -> list[dict[str, Any]]:
             raise DataError(f"{path}: {e}") from None
     with open(path, encoding="utf-8-sig", newline="") as f:
         if path.endswith(".csv"):
+            import csv
+
             return list(csv.DictReader(f))
         try:
             return [json.loads(line) for line in f if line.strip()]

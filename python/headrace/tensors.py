@@ -6,22 +6,23 @@ Nothing is executed: a pickle is read by a machine that knows tensors, container
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import pickle
 import re
-import zipfile
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
 from .errors import DataError, Unsupported, UsageError
 from .made import DTYPES, Made
+
+if TYPE_CHECKING:
+    import zipfile
 
 _MOST_HEADER = 100 << 20  # of a safetensors file, as its own library has it
 _MOST_UNPACKED = 4 << 30  # of an idx file in gzip, which the index holds unpacked
@@ -224,6 +225,8 @@ def _idx_split(name: str) -> str:
 
 
 def _idx(path: str) -> Tensor:
+    import gzip
+
     packed = path.endswith(".gz")
     try:
         with gzip.open(path) if packed else open(path, "rb") as f:
@@ -415,6 +418,8 @@ def _may_be_samples(value: list[Any]) -> bool:
 
 
 def _torch(path: str) -> Saved:
+    import zipfile
+
     try:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:
@@ -462,6 +467,8 @@ def _value(path: str, archive: zipfile.ZipFile, names: dict[str, str], name: str
 
 
 def _placed(path: str, archive: zipfile.ZipFile, names: dict[str, str], name: str, saved: _Saved) -> Tensor:
+    from zipfile import ZIP_STORED
+
     if not saved.dtype:
         raise DataError(f"{path}: '{name}' does not say its type")
     is_bf16 = saved.dtype == "bfloat16"
@@ -480,7 +487,7 @@ def _placed(path: str, archive: zipfile.ZipFile, names: dict[str, str], name: st
     ):
         raise DataError(f"{path}: '{name}' {list(saved.shape)} does not fit into its {info.file_size} bytes")
     plain = all(n <= 1 or s == e for n, s, e in zip(saved.shape, saved.stride, reversed(steps)))
-    if info.compress_type == zipfile.ZIP_STORED and plain:
+    if info.compress_type == ZIP_STORED and plain:
         return Tensor(saved.shape, dtype, path, _data_at(path, info) + saved.offset * dtype.itemsize, is_bf16=is_bf16)
     data = np.frombuffer(archive.read(member), dtype)[saved.offset :]
     strides = tuple(s * dtype.itemsize for s in saved.stride)
