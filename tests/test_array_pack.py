@@ -18,6 +18,7 @@ from typing import Any
 import headrace as hr
 import numpy as np
 import pytest
+from headrace import packing
 from headrace.writing import layout as pack_layout
 
 h5py = pytest.importorskip("h5py")
@@ -298,7 +299,7 @@ def test_costs_are_those_of_the_reader(tmp_path: pathlib.Path) -> None:
         f.create_dataset(
             "x", data=np.random.default_rng(0).random((64, 256, 256), np.float32), chunks=(1, 256, 256), compression="gzip"
         )
-    work = hr.packing.prepare(tmp_path / "a.h5", tmp_path / "a.zarr", to="zarr", window=4, patch=32)
+    work = packing.prepare(tmp_path / "a.h5", tmp_path / "a.zarr", to="zarr", window=4, patch=32)
     expected = work.estimate()["reads"]
     measured = work.run()["reads"]
     assert expected["sample"] == [4, 32, 32] and expected["source"] == measured["source"]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -44,6 +43,8 @@ class Stats(dict[str, dict[str, Any]]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As JSON, for ``normalize(path)``."""
+        import json
+
         with open(path, "w", encoding="utf-8") as f:
             json.dump(self, f, indent=1)
             f.write("\n")

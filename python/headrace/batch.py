@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,6 +47,8 @@ class _Known:
     @property
     def state(self) -> dict[str, Any]:
         """The loader's state as of after this batch, for wrappers that fetch one ahead."""
+        import json
+
         return dict(json.loads(self._origin().state()))
 
 

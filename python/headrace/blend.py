@@ -7,12 +7,10 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _core
-from .blend_lists import read_list
 from .checks import one_of, real, whole
 from .dataset import Dataset
 from .errors import UsageError
@@ -26,8 +24,7 @@ _SHARES_OFF = 0.015
 _MOST_SHOWN = 5
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One source of a blend."""
 
     name: str  # as users call it: for set_weights, stats, messages
@@ -59,10 +56,10 @@ class Blend:
     def split(self, **options: Any) -> dict[str, Blend]:
         """A blend for each part: of every source its part, with the same weights."""
         views = [_opened(part.source).split(**options) for part in self._parts]
-        return {n: self._of([replace(p, source=v[n]) for p, v in zip(self._parts, views)]) for n in views[0]}
+        return {n: self._of([p._replace(source=v[n]) for p, v in zip(self._parts, views)]) for n in views[0]}
 
     def _each(self, view: Callable[[Dataset], Dataset]) -> Blend:
-        return self._of([replace(part, source=view(_opened(part.source))) for part in self._parts])
+        return self._of([part._replace(source=view(_opened(part.source))) for part in self._parts])
 
     def _of(self, parts: Sequence[Part]) -> Blend:
         return Blend(parts, self.epoch_samples, self.exhausted, self.epochs)
@@ -133,7 +130,7 @@ def _opened(source: Any) -> Dataset:
 
 def _keyed(parts: Sequence[Part]) -> list[Part]:
     """A source given as a URL goes by its number: data that moved keep their order and their states."""
-    return [part if part.key else replace(part, key=str(n)) for n, part in enumerate(parts)]
+    return [part if part.key else part._replace(key=str(n)) for n, part in enumerate(parts)]
 
 
 def flattened(parts: Sequence[Part]) -> list[Part]:
@@ -192,6 +189,8 @@ def blend(
     """
     one_of(exhausted, "exhausted", ("repeat", "stop"))
     if isinstance(parts, (str, os.PathLike)):
+        from .blend_lists import read_list
+
         found = [Part(name, files, weight, name if named else "") for name, files, weight, named in read_list(os.fspath(parts))]
     else:
         found = _of_mapping(parts)

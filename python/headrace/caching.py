@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
-from . import _core
 from .checks import byte_count
 from .errors import UsageError
-from .messages import tell_once
 
 
 @dataclass(frozen=True)
@@ -34,20 +31,3 @@ def cache(path: str | os.PathLike[str], bytes: int | str | None = None, keep_fre
         raise UsageError(f"cache is a folder, like cache='/nvme/hr', not {path!r}")
     free = keep_free if keep_free is None or keep_free == 0 else byte_count(keep_free, "keep_free")
     return Cache(os.path.abspath(path), byte_count(bytes, "bytes") or None, free)
-
-
-def cache_of(value: Any) -> Cache | None:
-    """What was given as ``cache=``."""
-    return value if value is None or isinstance(value, Cache) else cache(value)
-
-
-def core_options(value: Cache | None) -> _core.CacheOptions | None:
-    if value is None:
-        return None
-    return _core.CacheOptions(value.path, value.bytes or 0, -1 if value.keep_free is None else value.keep_free)
-
-
-def tell(source: _core.Source) -> None:
-    """Says what the cache of a data set has to say: that it is full, that its disk is."""
-    for notice in source.cache_notices():
-        tell_once(notice)

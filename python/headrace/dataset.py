@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+import headrace as hr  # for annotations: hr.Cache is imported by whoever resolves them
+
 from . import _core
-from .caching import Cache, cache_of
 from .checks import whole
 from .errors import UsageError
 from .fields import Field
-from .opening import apply_view, class_names, open_data
+from .opening import apply_view, cache_of, class_names, open_data
 from .requests import FROM_ENGINE, ask, delivered, finished, masks, tell_of_missing
 from .source_paths import places_of, reading
 from .storage import Storage, using
@@ -73,7 +74,7 @@ class Dataset(_Base):
         in_memory: bool | str = False,
         views: tuple[Any, ...] = (),
         storage: Storage | None = None,
-        cache: Cache | None = None,
+        cache: hr.Cache | None = None,
     ) -> None:
         self._cache = cache
         self._urls, self._given, self._index, self._root, self._views = urls, fields, index, root, views
@@ -309,7 +310,7 @@ def open(
     in_memory: bool | Literal["decoded"] = False,
     index: str | os.PathLike[str] | None = None,
     root: str | os.PathLike[str] | None = None,
-    cache: str | os.PathLike[str] | Cache | None = None,
+    cache: str | os.PathLike[str] | hr.Cache | None = None,
     header: bool | Sequence[str] | None = None,
     separator: str | None = None,
     table: bool | None = None,

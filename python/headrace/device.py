@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from . import _core, checks
@@ -95,5 +94,7 @@ def _cupy_stream() -> int:
 
 def add_folders() -> None:
     """The libraries that came as Python packages (nvidia-nvjpeg, nvidia-cuda-nvrtc) are found too."""
+    from pathlib import Path
+
     found = [str(lib) for place in sys.path if place for lib in sorted(Path(place).glob("nvidia/*/lib"))]
     _core.add_library_folders(found)

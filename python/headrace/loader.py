@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import json
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,19 +12,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+import headrace as hr  # for annotations: hr.Cache and hr.Mix are imported by whoever resolves them
+
 from . import _core, checks, habits, ranks
 from .batch import Batch, register_pytree, shape_of
 from .blend import Blend, source_counts
-from .caching import Cache, cache_of
-from .caching import tell as tell_of_cache
 from .dataset import Dataset
 from .device import Decode, add_folders, target_of
 from .epoch import Epoch
 from .errors import UsageError
 from .fields import Field
 from .loader_options import TAILS, global_batch, most_bad, shuffle_of, state_text, window_bytes
-from .messages import tell_once
-from .mix import Mix, mix_options
+from .messages import INFO, tell_once
+from .opening import cache_of, tell_of_cache
 from .packed import Packed, options_of
 from .parts import costs_of, parts_of
 from .processes import Processes
@@ -37,7 +35,6 @@ from .running import Running
 from .staging import share_of, staged
 from .staging import tell as tell_of_stage
 from .storage import Storage, using
-from .token_budget import budgeted
 from .verdict import Verdict, verdict
 
 _FOREVER = 1 << 62
@@ -102,7 +99,7 @@ class Loader:
         index: str | os.PathLike[str] | None = None,
         root: str | os.PathLike[str] | None = None,
         storage: Storage | None = None,
-        cache: str | os.PathLike[str] | Cache | None = None,
+        cache: str | os.PathLike[str] | hr.Cache | None = None,
         stage: str | os.PathLike[str] | None = None,
         stage_share: bool = False,
         threads: int | Literal["auto"] = "auto",
@@ -113,7 +110,7 @@ class Loader:
         pinned: bool = False,
         output: Literal["torch", "numpy", "jax", "cupy"] = "torch",
         bad_samples: Literal["raise", "replace"] | int = "raise",
-        mix: Mix | Sequence[Mix] | None = None,
+        mix: hr.Mix | Sequence[hr.Mix] | None = None,
         shuffle_window: int | str | None = None,
         window: int | str | None = None,
         reassign_every: int = 1,
@@ -133,7 +130,7 @@ class Loader:
         checks.one_of(tail, "tail", tuple(TAILS))
         self.ranks = ranks.find(rank, world_size, mesh=mesh)
         if self.ranks.world > 1 and self.ranks.rank == 0 and self.ranks.source != "the arguments":
-            tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", logging.INFO)
+            tell_once(f"rank 0 of {self.ranks.world}, as {self.ranks.source} says", INFO)
         most_replaced = most_bad(bad_samples)
         self._replaces = most_replaced is not None
         if isinstance(source, (Blend, Dataset, Packed)) and (index is not None or root is not None):
@@ -143,6 +140,8 @@ class Loader:
         if max_tokens is not None:
             if batch_size is not None or global_batch_size is not None:
                 raise UsageError("max_tokens= says how large batches are: leave batch_size and global_batch_size out")
+            from .token_budget import budgeted
+
             opening = {"index": index, "root": root, "storage": storage, "cache": cache_of(cache)}
             source, fields = budgeted(source, fields, opening, max_tokens, tokens_of, bucket_by_length), None
             index = root = cache = None
@@ -181,6 +180,11 @@ class Loader:
         elif stage_share:
             raise UsageError("stage_share=True is of stage=...: the folder that the share is copied to")
         self._staged = [part.source for part in parts if part.source.stage_counts() is not None]
+        mixing = None
+        if mix is not None:
+            from .mix import mix_options
+
+            mixing = mix_options(mix, parts[0].fields)
         options = _core.LoaderOptions(
             plan=plan,
             threads=0 if threads == "auto" else checks.whole(threads, 'threads ("auto" or a number)', 1, 4096),
@@ -188,7 +192,7 @@ class Loader:
             # A scheduler that bound the ranks to their cores has divided them already.
             local_ranks=self.ranks.local if _core.affinity_cpus() == _core.machine_cpus() else 1,
             most_replaced=most_replaced,
-            mix=None if mix is None else mix_options(mix, parts[0].fields),
+            mix=mixing,
             processes=pool.n,
             read_runs=_read_runs,
             device=target.device,
@@ -374,6 +378,8 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the consumer stands: plain data, equal on every rank, good for any number of them."""
+        import json
+
         return dict(json.loads(self._inner.state()))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Mapping
 from typing import Any
@@ -24,6 +23,8 @@ def _plain(value: Any) -> Any:
 def state_text(state: Any) -> str:
     if not isinstance(state, Mapping) or "headrace" not in state:
         raise UsageError("this is not a state of headrace: it has no 'headrace' entry")
+    import json
+
     try:
         return json.dumps(dict(state), default=_plain)
     except (TypeError, ValueError) as e:

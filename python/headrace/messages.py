@@ -7,49 +7,46 @@ go to stderr, from INFO on.
 
 from __future__ import annotations
 
-import logging
+from typing import TYPE_CHECKING
 
-logger = logging.getLogger("headrace")
+if TYPE_CHECKING:
+    import logging
+
+#: As logging has them.
+INFO, WARNING = 20, 30
 
 _told: set[str] = set()
+_ours: tuple[logging.Handler, int] | None = None  # our handler, and the logger's level before it
 
 
-class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
-    """Ours, for as long as nobody else listens."""
+def _logger() -> logging.Logger:
+    """The logger, with our handler for as long as there is no other."""
+    import logging
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFormatter(logging.Formatter("headrace: %(message)s"))
-        self.level_before = logger.level
-
-
-_ours: _Stderr | None = None
-
-
-def _configure() -> None:
-    """Puts our handler in where there is no other, and takes it out again once there is."""
     global _ours
+    logger = logging.getLogger("headrace")
     if _ours is not None:
-        logger.removeHandler(_ours)
-        logger.setLevel(_ours.level_before)
+        handler, level = _ours
+        logger.removeHandler(handler)
+        logger.setLevel(level)
         _ours = None
-    if logger.hasHandlers():
-        return
-    _ours = _Stderr()  # of sys.stderr as it is now
-    logger.addHandler(_ours)
-    if logger.level == logging.NOTSET:
-        logger.setLevel(logging.INFO)
+    if not logger.hasHandlers():
+        handler = logging.StreamHandler()  # of sys.stderr as it is now
+        handler.setFormatter(logging.Formatter("headrace: %(message)s"))
+        _ours = handler, logger.level
+        logger.addHandler(handler)
+        if logger.level == logging.NOTSET:
+            logger.setLevel(INFO)
+    return logger
 
 
 def warn(text: str) -> None:
     """Says something to the user, each time."""
-    _configure()
-    logger.warning("%s", text)
+    _logger().warning("%s", text)
 
 
-def tell_once(text: str, level: int = logging.WARNING) -> None:
+def tell_once(text: str, level: int = WARNING) -> None:
     """Says something to the user, once in a process."""
     if text not in _told:
         _told.add(text)
-        _configure()
-        logger.log(level, "%s", text)
+        _logger().log(level, "%s", text)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from .caching import Cache, core_options, tell
 from .checks import path
 from .errors import DataError, Unsupported, UsageError
 from .fields import ArrayField, Field
@@ -19,6 +18,7 @@ from .source_paths import as_list
 from .stored_names import with_columns
 
 if TYPE_CHECKING:
+    from .caching import Cache
     from .dataset import Dataset
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -55,7 +55,7 @@ def open_source(
     else:
         progress = IndexProgress()
         try:
-            source = _core.open_source(urls, path(index, "index"), path(root, "root"), progress, core_options(cache))
+            source = _core.open_source(urls, path(index, "index"), path(root, "root"), progress, _cache_options(cache))
         finally:
             progress.end()
         refuse_misread(source, urls)
@@ -65,7 +65,7 @@ def open_source(
         source = open_decoded(source)
     elif in_memory:
         source = _core.hold(source)
-    tell(source)
+    tell_of_cache(source)
     for notice in source.notices:
         tell_once(notice)
     return source
@@ -82,13 +82,34 @@ def refuse_pointers(urls: list[str]) -> None:
                 raise DataError(f"{file}: a pointer of Git LFS in the place of the data; run 'git lfs pull' in the repository")
 
 
+def cache_of(value: Any) -> Cache | None:
+    """What was given as ``cache=``."""
+    if value is None:
+        return None
+    from .caching import Cache, cache
+
+    return value if isinstance(value, Cache) else cache(value)
+
+
+def _cache_options(value: Cache | None) -> _core.CacheOptions | None:
+    if value is None:
+        return None
+    return _core.CacheOptions(value.path, value.bytes or 0, -1 if value.keep_free is None else value.keep_free)
+
+
+def tell_of_cache(source: _core.Source) -> None:
+    """Says what the cache of a data set has to say: that it is full, that its disk is."""
+    for notice in source.cache_notices():
+        tell_once(notice)
+
+
 def with_cache(source: _core.Source, cache: Cache | None) -> _core.Source:
     """The same data, read through the cache folder."""
-    options = core_options(cache)
+    options = _cache_options(cache)
     if options is None:
         return source
     source = source.cached(options)
-    tell(source)
+    tell_of_cache(source)
     return source
 
 

@@ -15,9 +15,7 @@ from .dataset import Dataset
 from .errors import UsageError
 from .field import Field
 from .habits import renamed
-from .lengths import lengths_of
 from .source_paths import places_of
-from .tokenizing.on_the_fly import tokens_of
 from .tokens import tokens
 
 _LONGEST = 1 << 30
@@ -112,6 +110,8 @@ def packed(
     the epoch that is under way or comes next. ``batch.indices`` are the samples, row i has those from ``batch.groups[i]`` to
     ``batch.groups[i + 1]``. Lengths are counted once and kept beside the data.
     """
+    from .lengths import lengths_of
+
     length = whole(seq_len, "seq_len", 1, _LONGEST)
     if truncate not in (None, "right", "left"):
         raise UsageError(f'truncate={truncate!r}: "right", "left" or None is wanted')
@@ -160,12 +160,19 @@ def _fields_of(source: Any, field: str | None) -> tuple[Dataset, dict[str, Field
 
 def _as_values(field: Field, counts: bool) -> Field:
     """The field as values one by one, which rows are made of. What a function gives is of any length only where that is said."""
-    mapped = field.functions and tokens_of(field) is None
+    mapped = field.functions and not _is_tokenised(field)
     return field._with(packing="list" if mapped and (counts or field.packing) else None)
 
 
 def _is_numbers(field: Field) -> bool:
-    return field.what in ("tokens", "array") or tokens_of(field) is not None
+    return field.what in ("tokens", "array") or _is_tokenised(field)
+
+
+def _is_tokenised(field: Field) -> bool:
+    """Whether the field's numbers are tokens made while loading."""
+    from .tokenizing.on_the_fly import tokens_of
+
+    return tokens_of(field) is not None
 
 
 def _only(data: Dataset) -> str:

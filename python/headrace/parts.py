@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from .blend import Blend
-from .caching import Cache
 from .dataset import Dataset
 from .errors import NotFound, UsageError
 from .fields import Field
@@ -18,6 +17,9 @@ from .processes import Processes
 from .requests import Asked, ask
 from .source_paths import places_of
 from .stored_names import with_columns
+
+if TYPE_CHECKING:
+    from .caching import Cache
 
 Fields = Mapping[str, Field]
 

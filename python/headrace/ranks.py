@@ -3,28 +3,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .checks import whole
 from .errors import UsageError
 
 
-@dataclass(frozen=True)
-class Ranks:
+class Ranks(NamedTuple):
     """Of data-parallel groups: ranks of one group (tensor- and pipeline-parallel ones) have the same number."""
 
     rank: int
     world: int
     source: str  # who said so
     local: int = 1  # ranks on this node
-    job: tuple[int, int] | None = field(
-        default=None, repr=False
-    )  # of the whole job, as torch.distributed says, where that differs
+    job: tuple[int, int] | None = None  # of the whole job, as torch.distributed says, where that differs
+
+    def __repr__(self) -> str:
+        return f"Ranks(rank={self.rank}, world={self.world}, source={self.source!r}, local={self.local})"
 
 
 def _torch_distributed(_: Mapping[str, str]) -> tuple[int, int] | None:
@@ -186,6 +184,8 @@ def compare_plans(name: str, plan_id: str, mine: Ranks, settings: Mapping[str, o
     job = mine.job or (mine.rank, mine.world)
     if job[1] == 1 or _torch_distributed({}) != job:
         return
+    import json
+
     from torch.distributed import distributed_c10d
 
     count = _named[name] = _named.get(name, 0) + 1

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import numbers
 import pickle
 from collections.abc import Mapping, Sequence
@@ -37,6 +36,8 @@ def default_value(name: str, field: Field) -> Any:
     if field.what in _NUMBERS:
         return _number_or_array(name, value)
     if field.what in ("json", "boxes", "points"):
+        import json
+
         try:
             return json.dumps(value.tolist() if hasattr(value, "tolist") else value)
         except (TypeError, ValueError) as e:
@@ -183,7 +184,11 @@ def finished(value: Any, how: str) -> Any:
         return [finished(v, how) for v in value]
     if value is None or (how == "object" and not value):  # an optional one that is missing
         return None
-    return json.loads(value) if how == "json" else pickle.loads(value)
+    if how == "object":
+        return pickle.loads(value)
+    import json
+
+    return json.loads(value)
 
 
 def masks(asked: Sequence[Asked]) -> list[str]:

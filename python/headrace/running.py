@@ -8,7 +8,6 @@ import weakref
 from typing import Any
 
 from . import _core
-from .mapping import map_cost
 from .messages import warn
 from .processes import Processes
 from .processes.batches import BatchCalls
@@ -48,6 +47,8 @@ class Running:
 
     def counts(self, batch_maps: bool) -> dict[str, Any]:
         """What ``stats`` says of the consumer and of functions in Python."""
+        from .mapping import map_cost
+
         out: dict[str, Any] = {"consumer": {"batches": self.batches, "wait_s": self.wait_s, "step_s": self.step_s}}
         out["map"] = {name: map_cost(costs, self.pool.n) for name, costs in self.costs.items()}
         if batch_maps:

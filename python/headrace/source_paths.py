@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from .checks import checked_bool
 from .errors import UsageError
@@ -73,6 +72,8 @@ def reading(urls: Any, header: Any, separator: Any, table: Any) -> Any:
     """Paths with what was said of how their tables are to be read."""
     if header is None and separator is None and table is None:
         return urls
+    from urllib.parse import quote
+
     words = []
     if header is not None:
         if isinstance(header, bool):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
+import threading  # here: imported first by a thread of the engine it would take that one for the main thread
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 

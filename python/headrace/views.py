@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
@@ -132,6 +131,8 @@ class Views(abc.ABC):
         _, classes = np.unique([repr(v) for v in self._whole_column(field)], return_inverse=True)
         order = np.arange(len(self))
         if by == "key":
+            from hashlib import blake2b
+
             salt = seed.to_bytes(8, "little")
             hashes = [
                 blake2b(key.encode(errors="surrogateescape"), digest_size=8, salt=salt).digest()
