@@ -18,13 +18,13 @@ BlockSamples::BlockSamples(const Blocks& blocks) : samples_(blocks.samples) {
   }
 }
 
-uint32_t BlockSamples::of(uint64_t sample) const {
+BlockSamples::Range BlockSamples::of(uint64_t sample) const {
   const auto after = std::upper_bound(first_.begin(), first_.end(), sample);
-  if (after == first_.begin()) return 0;
+  if (after == first_.begin()) return {};
   uint64_t end = *std::prev(after);
   for (auto k = static_cast<size_t>(after - first_.begin() - 1) * kStride; k < samples_.size(); ++k)
-    if ((end += samples_[k]) > sample) return samples_[k];
-  return 0;
+    if ((end += samples_[k]) > sample) return {end - samples_[k], samples_[k]};
+  return {};
 }
 
 }  // namespace headrace

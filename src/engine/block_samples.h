@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BlockSamples: how many samples the block of a sample has, so that whoever counts those that were
+// BlockSamples: which samples the block of a sample has, so that whoever counts those that were
 // taken of a run knows when none is left.  Eight bytes for every 64 blocks.
 #pragma once
 
@@ -15,7 +15,11 @@ namespace headrace {
 class BlockSamples {
  public:
   explicit BlockSamples(const Blocks& blocks);
-  uint32_t of(uint64_t sample) const;  // 0: there is no such sample
+  struct Range {
+    uint64_t first = 0;
+    uint32_t count = 0;  // 0: there is no such sample
+  };
+  Range of(uint64_t sample) const;
 
  private:
   const std::vector<uint32_t>& samples_;

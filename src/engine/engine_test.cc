@@ -338,8 +338,8 @@ TEST(UnitCacheTest, ARunOfWhichEverySampleWasTakenIsDroppedWhereNoEpochFindsItAg
   const auto source =
       std::make_shared<TestSource>(TestSource::fill(kFiles * kPerFile), kFiles * kPerFile);
   const BlockSamples blocks(source->blocks());
-  EXPECT_EQ(blocks.of(kPerFile), kPerFile);
-  EXPECT_EQ(blocks.of(kFiles * kPerFile), 0u);
+  EXPECT_EQ(blocks.of(kPerFile).count, kPerFile);
+  EXPECT_EQ(blocks.of(kFiles * kPerFile).count, 0u);
   const std::vector<uint32_t> fields{0};
   ReadPolicy policy{.runs = true};
   policy.block_samples = std::make_shared<BlockSamples>(source->blocks());

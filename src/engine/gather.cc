@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/block_samples.h"
+#include "engine/run_parts.h"
 #include "index/row_table.h"
 #include "storage/routed.h"
 
@@ -28,7 +29,7 @@ const ReadPolicy Gather::kNearPolicy;
 
 uint64_t Gather::samples_of_block(const Entry& entry) {
   const auto& blocks = entry.policy->block_samples;
-  return blocks ? blocks->of(entry.ask.sample) : 0;
+  return blocks ? blocks->of(entry.ask.sample).count : 0;
 }
 
 RangePointer range_of(const Gather::Want& want) {
@@ -87,13 +88,26 @@ bool Gather::find_run(const Entry& entry, const Unit& unit, Unit& run) {
          unit.offset - run.offset + unit.stored_bytes <= run.stored_bytes;
 }
 
-bool Gather::share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place) {
+bool Gather::share_run(const Entry& entry, const Unit& unit, const GatherOptions& options,
+                       UnitCache& units, Place& place) {
   Unit run;
   if (!find_run(entry, unit, run) || units.take_rest(*entry.source, run, unit.stored_bytes))
     return false;
-  place.is_shared = true;
+  const size_t shared_before = shared_.size();
   place.range = share(*entry.source, run, units);
   place.begin = unit.offset - run.offset;
+  UnitPin& pin = shared_[place.range];
+  // Values that are handed over need memory of their own.
+  if (options.pool != nullptr && units.may_set_parts(pin.unit()))
+    units.set_parts(pin.unit(), parts_of_run(*entry.source, entry.ask, *entry.policy, run));
+  if (unit.stored_bytes > 0) place.part = pin.claim(place.begin, unit.stored_bytes);
+  if (place.part == UnitPin::kNoPart) {
+    shared_.resize(shared_before);
+    taken_.resize(shared_before);
+    place = {.length = unit.stored_bytes};
+    return false;
+  }
+  place.is_shared = true;
   auto& [of_run, last] = taken_[place.range];
   if (last != &entry) ++of_run.samples;
   last = &entry;
@@ -126,7 +140,7 @@ void Gather::resolve(const GatherOptions& options, UnitCache* units) {
         place.is_shared = true;
         place.range = share(*entry.source, unit, *units);
         place.length = kWholeFile;  // pieces count in decoded bytes
-      } else if (!runs || !share_run(entry, unit, *units, place)) {
+      } else if (!runs || !share_run(entry, unit, options, *units, place)) {
         Want& want = wants_.emplace_back();
         want.source = entry.source;
         want.source_number = entry.source_number;
@@ -234,11 +248,20 @@ Result<Bytes> Gather::unit_bytes(const Entry& entry, const Piece& piece) const {
   const Status& status =
       place.is_shared ? shared_[place.range]->status : ranges_[place.range]->status;
   if (!status.ok()) return status;
-  const Bytes all = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range]->bytes();
+  if (place.length == 0) return Bytes();
+  uint64_t begin = place.begin;
+  Bytes all;
+  if (place.is_shared && place.part != UnitPin::kWholeRun) {
+    const RunPart& part = shared_[place.range]->parts[place.part];
+    begin -= part.begin;
+    all = part.memory->bytes();
+  } else {
+    all = place.is_shared ? shared_[place.range]->bytes() : ranges_[place.range]->bytes();
+  }
   if (place.length == kWholeFile) return all;
-  if (place.begin > all.size() || place.length > all.size() - place.begin)
+  if (begin > all.size() || place.length > all.size() - begin)
     return corrupt("the index points past the end of its unit");
-  return all.subspan(place.begin, place.length);
+  return all.subspan(begin, place.length);
 }
 
 Result<Bytes> Gather::piece_bytes(const Entry& entry, const Piece& piece) const {
@@ -316,15 +339,27 @@ SharedBuffer Gather::take(size_t i, size_t field, size_t v) {
   const size_t begin = piece_of_value(pieces, v);
   const Piece& piece = pieces[begin];
   const bool is_whole = begin + 1 == pieces.size() || !pieces[begin + 1].continues;
-  if (!is_whole || piece.unit == kInlineUnit || entry.places[piece.unit].is_shared) return nullptr;
-  ReadRange& range = *ranges_[entry.places[piece.unit].range];
-  if (!range.shared || range.values != 1 || !range.status.ok() || piece.begin != 0) return nullptr;
+  if (!is_whole || piece.unit == kInlineUnit || piece.begin != 0) return nullptr;
+  const Place& place = entry.places[piece.unit];
+  if (place.is_shared) return take_part(place, piece);
+  ReadRange& range = *ranges_[place.range];
+  if (!range.shared || range.values != 1 || !range.status.ok()) return nullptr;
   if (piece.length != kWholeFile && piece.length != range.shared->size()) return nullptr;
   if (range.shared->capacity() == 0) {  // nothing was read: of no bytes, too, data() is somewhere
     range.shared->resize(1);
     range.shared->resize(0);
   }
   return std::move(range.shared);
+}
+
+// Of a run that was read in parts.
+SharedBuffer Gather::take_part(const Place& place, const Piece& piece) const {
+  const UnitPin& pin = shared_[place.range];
+  if (place.part == UnitPin::kWholeRun || !pin->status.ok()) return nullptr;
+  const RunPart& part = pin->parts[place.part];
+  if (part.begin != place.begin || part.length != place.length) return nullptr;
+  if (piece.length != kWholeFile && piece.length != place.length) return nullptr;
+  return pin.hand_over(place.part);
 }
 
 Status Gather::locate(Status status, size_t i, size_t field, size_t v) const {

@@ -65,6 +65,7 @@ class Gather {
     bool is_shared = false;
     uint64_t begin = 0;   // of the unit within the range
     uint64_t length = 0;  // kWholeFile: all of the range
+    uint32_t part = UnitPin::kWholeRun;  // of a shared run
   };
 
  public:
@@ -160,8 +161,10 @@ class Gather {
   uint32_t share(const Source& source, const Unit& unit, UnitCache& units);
   static uint64_t samples_of_block(const Entry& entry);
   static bool find_run(const Entry& entry, const Unit& unit, Unit& run);
-  bool share_run(const Entry& entry, const Unit& unit, UnitCache& units, Place& place);
+  bool share_run(const Entry& entry, const Unit& unit, const GatherOptions& options,
+                 UnitCache& units, Place& place);
   void read_alone(const Entry& entry, const Unit& unit, UnitCache& units);
+  SharedBuffer take_part(const Place& place, const Piece& piece) const;
   RangePointer new_range(const Want& want, const GatherOptions& options);
 
   bool decodes_ = false;

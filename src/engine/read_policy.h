@@ -24,6 +24,8 @@ struct ReadPolicy {
   // What lies in the page cache is read by the thread that decodes it, just before: it is then in
   // the processor's cache, and no other thread is woken.
   bool late = false;
+  // A run whose values are this large on average is read in parts, where they are handed over.
+  uint64_t least_part_bytes = 16 << 10;
   uint64_t gap_bytes = 16 << 10;  // two extents nearer than this become one read
   uint64_t most_bytes = 8 << 20;  // and no merged read is longer than this
   // Under way or held at the start, before anything was measured; 0: as of near storage.

@@ -175,7 +175,7 @@ void Reader::read_ranges(std::span<const RangePointer> ranges, uint64_t step) {
     request.done = [this, range = range, step](ReadRequest&& done) mutable {
       const WorkCount::Token token = std::move(range->under_way);
       const RangePointer own = std::move(range);
-      record_span(Stage::kRead, done.sent_ns, done.completed_ns, step, done.into.size());
+      record_span(Stage::kRead, done.sent_ns, done.completed_ns, step, done.bytes_read());
       range_done(*own, std::move(done));
     };
   }
@@ -198,10 +198,10 @@ void Reader::range_done(ReadRange& range, ReadRequest&& request) {
 
 void Reader::note_read(uint32_t source, const ReadRequest& request) {
   counters_.under_way(-1);
-  counters_.read.work(1, request.into.size(), 0);
+  counters_.read.work(1, request.bytes_read(), 0);
   counters_.read_latency.add(request.completed_ns - request.sent_ns);
   if (request.status.ok())
-    read_ahead_[source]->completed(request.into.size(), request.sent_ns, request.completed_ns);
+    read_ahead_[source]->completed(request.bytes_read(), request.sent_ns, request.completed_ns);
 }
 
 uint32_t Reader::number_of(const Source* source) const {
@@ -220,26 +220,27 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, Chunk& first) {
   // would be read until the budget is full.
   if (work_.sources[source].policy.is_far && unit->unit.encoding == 0)
     first.first_runs.push_back(std::move(unit->reading));
-  // Fresh pages are cleared here and not by the thread that receives; what was used before is
-  // taken when the bytes come.
-  const bool is_fresh = work_.is_far && !work_.sources[source].policy.in_caller &&
-                        bytes >= kFreshBytes && bytes != kWholeFile &&
-                        !memory_.pool().has_idle(bytes);
-  unit->stored = is_fresh ? memory_.pool().take(bytes) : memory_.pool().take_later();
   ReadRequest request;
   request.path = unit->path;
   request.offset = unit->unit.offset;
   request.length = bytes;
-  request.into = std::move(*unit->stored);
   request.priority = step;
+  const bool may_be_fresh = work_.is_far && !work_.sources[source].policy.in_caller &&
+                            bytes >= kFreshBytes && bytes != kWholeFile;
+  if (unit->parts.empty())
+    give_memory(*unit, may_be_fresh, request);
+  else
+    give_pieces(*unit, may_be_fresh, request);
   request.group = group_;
   request.done = [this, unit = unit, source, step](ReadRequest&& done) mutable {
     const WorkCount::Token token = active_.begin();  // ends last, as above
     const UnitPointer own = std::move(unit);
-    record_span(Stage::kRead, done.sent_ns, done.completed_ns, step, done.into.size());
+    record_span(Stage::kRead, done.sent_ns, done.completed_ns, step, done.bytes_read());
     note_read(source, done);
     own->status = std::move(done.status);
-    *own->stored = std::move(done.into);
+    if (own->stored) *own->stored = std::move(done.into);
+    for (size_t k = 0; k < own->parts.size(); ++k)
+      *own->parts[k].memory = std::move(done.pieces[k].into);
     own->reading.reset();
     on_room_();
     if (own->status.ok() && own->unit.encoding != 0) {
@@ -250,8 +251,33 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, Chunk& first) {
     }
   };
   counters_.under_way(1);
-  if (is_fresh) prefault(request.into.span());
   unit->source->store().read(std::span(&request, 1));
+}
+
+// Fresh pages are cleared here and not by the thread that receives; what was used before is taken
+// when the bytes come.
+SharedBuffer Reader::take_memory(uint64_t bytes, bool may_be_fresh) {
+  if (!may_be_fresh || memory_.pool().has_idle(bytes)) return memory_.pool().take_later();
+  SharedBuffer memory = memory_.pool().take(bytes);
+  prefault(memory->span());
+  return memory;
+}
+
+void Reader::give_memory(SharedUnit& unit, bool may_be_fresh, ReadRequest& request) {
+  unit.stored = take_memory(unit.unit.stored_bytes, may_be_fresh);
+  request.into = std::move(*unit.stored);
+}
+
+// From the first part to the last: nothing before and behind them is wanted.
+void Reader::give_pieces(SharedUnit& unit, bool may_be_fresh, ReadRequest& request) {
+  const uint64_t first = unit.parts.front().begin;
+  request.offset += first;
+  request.length = unit.parts.back().begin + unit.parts.back().length - first;
+  request.pieces.reserve(unit.parts.size());
+  for (RunPart& part : unit.parts) {
+    part.memory = take_memory(part.length, may_be_fresh);
+    request.pieces.push_back({part.begin - first, part.length, std::move(*part.memory)});
+  }
 }
 
 void Reader::arrived(const ChunkPointer& chunk, size_t n) {

@@ -74,6 +74,9 @@ class Reader {
   void read_ranges(std::span<const RangePointer> ranges, uint64_t step);
   void range_done(ReadRange& range, ReadRequest&& request);
   void read_unit(const UnitPointer& unit, uint32_t source, Chunk& first);
+  SharedBuffer take_memory(uint64_t bytes, bool may_be_fresh);
+  void give_memory(SharedUnit& unit, bool may_be_fresh, ReadRequest& request);
+  void give_pieces(SharedUnit& unit, bool may_be_fresh, ReadRequest& request);
   void arrived(const ChunkPointer& chunk, size_t n);
   void note_read(uint32_t source, const ReadRequest& request);
   void note_whole_file(uint64_t bytes);

@@ -14,14 +14,25 @@ constexpr size_t kRememberDropped = 65536;
 
 UnitPin& UnitPin::operator=(UnitPin&& other) noexcept {
   if (this == &other) return *this;
-  if (cache_ != nullptr) cache_->unpin(unit_);
+  if (cache_ != nullptr) cache_->unpin(*this);
   cache_ = std::exchange(other.cache_, nullptr);
   unit_ = std::move(other.unit_);
+  claims_ = std::move(other.claims_);
   return *this;
 }
 
 UnitPin::~UnitPin() {
-  if (cache_ != nullptr) cache_->unpin(unit_);
+  if (cache_ != nullptr) cache_->unpin(*this);
+}
+
+uint32_t UnitPin::claim(uint64_t begin, uint64_t length) {
+  const uint32_t part = cache_->claim(*unit_, begin, length);
+  if (part < kWholeRun) claims_.push_back(part);
+  return part;
+}
+
+SharedBuffer UnitPin::hand_over(uint32_t part) const {
+  return cache_->hand_over(*unit_, part);
 }
 
 UnitCache::UnitCache(Budget* budget, std::shared_ptr<BufferPool> pool, bool drops_used_runs)
@@ -59,8 +70,10 @@ UnitCache::Entry* UnitCache::find(const UnitPointer& unit) {
   return found != entries_.end() && found->second.unit == unit ? &found->second : nullptr;
 }
 
-void UnitCache::unpin(const UnitPointer& unit) {
+void UnitCache::unpin(const UnitPin& pin) {
+  const UnitPointer& unit = pin.unit_;
   MutexLock lock(mu_);
+  for (const uint32_t part : pin.claims_) --unit->parts[part].claims_;
   if (--unit->pins_ > 0) return;
   Entry* entry = find(unit);
   if (entry == nullptr) return;
@@ -72,7 +85,7 @@ void UnitCache::unpin(const UnitPointer& unit) {
 
 void UnitCache::make_idle(Entry& entry) {
   if (drops_used_runs_ && entry.unit->is_used_up()) {
-    bytes_ -= entry.unit->bytes().size();
+    bytes_ -= entry.unit->held_bytes();
     entries_.erase(name_of(*entry.unit));  // the caller's pointer is the last
     return;
   }
@@ -101,6 +114,53 @@ void UnitCache::take_alone(const Source& source, const Unit& run, const TakenOfR
   }
   if (taken_alone_.size() >= kRememberDropped) taken_alone_.clear();
   add(taken_alone_[NameHash()(name)], taken);
+}
+
+bool UnitCache::may_set_parts(const UnitPointer& run) const {
+  return is_absent(run) && run->parts.empty();
+}
+
+void UnitCache::set_parts(const UnitPointer& run, std::vector<RunPart> parts) {
+  MutexLock lock(mu_);
+  const Entry* entry = find(run);
+  if (entry != nullptr && entry->state == State::kAbsent && run->parts.empty())
+    run->parts = std::move(parts);
+}
+
+uint32_t UnitCache::claim(SharedUnit& run, uint64_t begin, uint64_t length) {
+  MutexLock lock(mu_);
+  if (run.parts.empty()) return UnitPin::kWholeRun;
+  auto part =
+      std::upper_bound(run.parts.begin(), run.parts.end(), begin,
+                       [](uint64_t place, const RunPart& other) { return place < other.begin; });
+  if (part == run.parts.begin()) return UnitPin::kNoPart;
+  --part;
+  const uint64_t within = begin - part->begin;
+  if (part->is_gone_ || within > part->length || length > part->length - within)
+    return UnitPin::kNoPart;
+  ++part->claims_;
+  return static_cast<uint32_t>(part - run.parts.begin());
+}
+
+SharedBuffer UnitCache::hand_over(SharedUnit& run, uint32_t number) {
+  Grant given_back;  // after the lock
+  MutexLock lock(mu_);
+  RunPart& part = run.parts[number];
+  if (!part.memory) return nullptr;
+  if (!drops_used_runs_) {
+    if (!part.is_lent_) part.is_lent_ = std::make_shared<std::atomic<bool>>(false);
+    if (part.is_lent_->exchange(true, std::memory_order_acquire)) return nullptr;
+    return SharedBuffer(part.memory.get(), [memory = part.memory, lent = part.is_lent_](Buffer*) {
+      lent->store(false, std::memory_order_release);
+    });
+  }
+  // Others of this block have the same value, or somebody reads it now.
+  if (part.uses > 0) --part.uses;
+  if (part.uses > 0 || part.claims_ > 1) return nullptr;
+  part.is_gone_ = true;
+  bytes_ -= part.length;
+  given_back = run.memory.split(part.length);
+  return std::move(part.memory);
 }
 
 bool UnitCache::take_rest(const Source& source, const Unit& run, uint64_t bytes) {
@@ -144,14 +204,14 @@ void UnitCache::finish(const UnitPointer& unit) {
   std::vector<std::function<void()>> waiting;
   if (unit->unit.encoding != 0) unit->stored.reset();
   // What it was thought to take was counted; now what it takes.
-  if (budget_ != nullptr) unit->memory.resize(unit->status.ok() ? unit->bytes().size() : 0);
+  if (budget_ != nullptr) unit->memory.resize(unit->status.ok() ? unit->held_bytes() : 0);
   {
     MutexLock lock(mu_);
     Entry* entry = find(unit);
     waiting.swap(entry->waiting);
     if (unit->status.ok()) {
       entry->state = State::kReady;
-      bytes_ += unit->bytes().size();
+      bytes_ += unit->held_bytes();
       if (unit->pins_ == 0) make_idle(*entry);
     } else {
       // Those who wait hold it and see the failure; the next one tries again.
@@ -174,7 +234,7 @@ uint64_t UnitCache::evict(uint64_t bytes) {
     if (unit.is_used_in_part())
       rests_[NameHash()(oldest->first)] =
           unit.unit.stored_bytes - std::min(unit.unit.stored_bytes, unit.taken_.bytes);
-    freed += oldest->second.unit->bytes().size();
+    freed += oldest->second.unit->held_bytes();
     if (dropped_.size() >= kRememberDropped) dropped_.clear();
     dropped_.insert(NameHash()(oldest->first));
     evicted.push_back(std::move(oldest->second.unit));

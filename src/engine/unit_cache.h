@@ -5,11 +5,15 @@
 //
 //   absent ──pin()──► reading ──► decoding ──► ready ──last pin gone──► idle ──evict()──► absent
 //
+// A run whose values go to the consumer as they are stored is read in parts: each value into memory
+// of its own, which is handed over.
+//
 // Idle units can be given up when the memory is wanted elsewhere, each in constant time: runs that
 // are used up first, then what has been idle longest.  A unit that is asked for again after that is
 // read again; of a run that was not used up, the values that are left are read by themselves.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -33,6 +37,21 @@ struct TakenOfRun {
   uint64_t of_samples = 0;  // that it has; 0: not known
 };
 
+// A value of a run, or several small ones, in memory of its own.
+struct RunPart {
+  uint64_t begin = 0;  // within the run
+  uint64_t length = 0;
+  uint32_t uses = 0;    // values of samples of the block that lie in it
+  SharedBuffer memory;  // null: not read yet, or handed over
+
+ private:
+  friend class UnitCache;
+  // Under the cache's lock.
+  uint32_t claims_ = 0;  // by those who will read it or have it handed over
+  bool is_gone_ = false;
+  std::shared_ptr<std::atomic<bool>> is_lent_;  // of memory that stays here; null: never was
+};
+
 // The state of one unit.  Written by the thread that reads or decodes it; what it holds is read
 // by others only after they heard that it is ready.
 struct SharedUnit {
@@ -41,6 +60,7 @@ struct SharedUnit {
   std::string path;
   SharedBuffer stored;
   SharedBuffer decoded;
+  std::vector<RunPart> parts;  // instead of `stored`, by their place; fixed before it is read
   Status status;
   Grant memory;                // of what it holds, or is thought to
   Grant reading;               // of what of its source is under way
@@ -50,7 +70,13 @@ struct SharedUnit {
     const SharedBuffer& held = unit.encoding == 0 ? stored : decoded;
     return held ? held->bytes() : Bytes();
   }
-  // What bytes() will come to, as far as the index knows.
+  // All that it holds, once it is ready.
+  uint64_t held_bytes() const {
+    uint64_t sum = bytes().size();
+    for (const RunPart& part : parts) sum += part.memory ? part.length : 0;
+    return sum;
+  }
+  // What that will come to, as far as the index knows.
   uint64_t expected_bytes() const {
     return unit.decoded_bytes == kWholeFile ? kNominalFileBytes : unit.decoded_bytes;
   }
@@ -76,22 +102,35 @@ using UnitPointer = std::shared_ptr<SharedUnit>;
 
 class UnitCache;
 
-// Keeps a unit from being evicted.  Movable.
+// Keeps a unit from being evicted, and the parts that it claimed from being handed over to others.
+// Movable.
 class UnitPin {
  public:
+  static constexpr uint32_t kNoPart = ~uint32_t{0}, kWholeRun = kNoPart - 1;
+
   UnitPin() = default;
   UnitPin(UnitPin&& other) noexcept
-      : cache_(std::exchange(other.cache_, nullptr)), unit_(std::move(other.unit_)) {}
+      : cache_(std::exchange(other.cache_, nullptr)),
+        unit_(std::move(other.unit_)),
+        claims_(std::move(other.claims_)) {}
   UnitPin& operator=(UnitPin&& other) noexcept;
   ~UnitPin();
   const UnitPointer& unit() const { return unit_; }
   SharedUnit* operator->() const { return unit_.get(); }
+
+  // The part that holds this place of a run.  kNoPart where none does, or it was handed over.  Of a
+  // run that is read as one: kWholeRun.
+  uint32_t claim(uint64_t begin, uint64_t length);
+  // The memory of a part that it claimed, if nobody else wants it: for good where used runs are
+  // dropped, else lent until it is let go of.  Null: it has to be copied.
+  SharedBuffer hand_over(uint32_t part) const;
 
  private:
   friend class UnitCache;
   UnitPin(UnitCache* cache, UnitPointer unit) : cache_(cache), unit_(std::move(unit)) {}
   UnitCache* cache_ = nullptr;
   UnitPointer unit_;
+  std::vector<uint32_t> claims_;
 };
 
 // Thread-safe.  Outlives its pins.
@@ -109,6 +148,11 @@ class UnitCache {
   // Likewise, but they are read without their run, which may be read later for the others.
   void take_alone(const Source& source, const Unit& run, const TakenOfRun& taken)
       HEADRACE_EXCLUDES(mu_);
+
+  // Of a run that nobody reads yet: it is read in these parts, unless somebody said so before.
+  void set_parts(const UnitPointer& run, std::vector<RunPart> parts) HEADRACE_EXCLUDES(mu_);
+  // Whether somebody may still say so.
+  bool may_set_parts(const UnitPointer& run) const HEADRACE_EXCLUDES(mu_);
 
   // Whether a value of so many bytes is better read without its run: it was dropped before all of
   // it was taken, and this is some of the rest.
@@ -157,7 +201,9 @@ class UnitCache {
   static Name name_of(const SharedUnit& u) {
     return {u.source, u.unit.file, u.unit.encoding, u.unit.offset, u.unit.stored_bytes};
   }
-  void unpin(const UnitPointer& unit) HEADRACE_EXCLUDES(mu_);
+  void unpin(const UnitPin& pin) HEADRACE_EXCLUDES(mu_);
+  uint32_t claim(SharedUnit& run, uint64_t begin, uint64_t length) HEADRACE_EXCLUDES(mu_);
+  SharedBuffer hand_over(SharedUnit& run, uint32_t part) HEADRACE_EXCLUDES(mu_);
   // Nobody pins it and it is ready: it is kept, or dropped.
   void make_idle(Entry& entry) HEADRACE_REQUIRES(mu_);
   static void add(TakenOfRun& to, const TakenOfRun& taken);

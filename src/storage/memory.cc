@@ -47,9 +47,10 @@ Status MemoryStore::read_one(ReadRequest& request) const {
   if (!request.version.empty() && request.version != version)
     return changed_file(request.version, version);
   HEADRACE_ASSIGN(const Bytes bytes, range_of(*entry.bytes, request.offset, request.length));
+  request.version = std::move(version);
+  if (!request.pieces.empty()) return fill_pieces(request, bytes);
   request.into.resize(bytes.size());
   std::copy(bytes.begin(), bytes.end(), request.into.data());
-  request.version = std::move(version);
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/guard.h"
 #include "base/interrupt.h"
 #include "base/mutex.h"
 
@@ -45,7 +46,36 @@ void mark_sent(ReadRequest& request) {
   if (request.sent_ns == 0) request.sent_ns = steady_ns();
 }
 
+Status fill_pieces(ReadRequest& request, Bytes range) {
+  return guard([&]() -> Status {
+    for (ReadPiece& piece : request.pieces) {
+      if (piece.begin > range.size() || piece.length > range.size() - piece.begin)
+        return internal("a piece lies outside of its range").at(request.offset);
+      piece.into.resize(piece.length);
+      const Bytes from = range.subspan(piece.begin, piece.length);
+      std::copy(from.begin(), from.end(), piece.into.data());
+    }
+    return {};
+  });
+}
+
+namespace {
+
+Status check_pieces(ReadRequest& request) {
+  if (request.into.size() > 0) {
+    HEADRACE_TRY(fill_pieces(request, request.into.bytes()));
+    request.into = {};
+  }
+  for (const ReadPiece& piece : request.pieces)
+    if (piece.into.size() != piece.length)
+      return internal("a piece of the range was not filled").at(request.offset);
+  return {};
+}
+
+}  // namespace
+
 void complete(ReadRequest&& request, Status status) {
+  if (status.ok() && !request.pieces.empty()) status = check_pieces(request);
   request.status = status.ok() ? std::move(status) : status.in_file(request.path);
   request.completed_ns = steady_ns();
   if (request.sent_ns == 0) request.sent_ns = request.completed_ns;

@@ -73,12 +73,22 @@ struct StoreCost {
   bool is_remote() const { return !in_caller && !is_near(); }
 };
 
+// A part of a range that gets memory of its own.
+struct ReadPiece {
+  uint64_t begin = 0;  // within the range
+  uint64_t length = 0;
+  Buffer into = {};  // after an OK it holds exactly the piece
+};
+
 // One range of one file.  Handed over: the store owns it, with its memory, until it completes it.
 struct ReadRequest {
   std::string path;
   uint64_t offset = 0;
   uint64_t length = 0;    // kWholeFile: the store finds the size out (offset is then 0)
   Buffer into = {};       // memory to use; after an OK it holds exactly the range
+  // Where the range goes instead of `into`, in order; bytes between them are not wanted.  A store
+  // may fill each and leave `into` empty, or fill `into`: then complete() copies them out of it.
+  std::vector<ReadPiece> pieces = {};
   uint64_t priority = 0;  // smaller goes first: the number of the batch that wants it
   // "": any; else the file must be of this version, and kCorrupt says that it is not.  On
   // completion the version that the bytes are of, where the store knows it.
@@ -92,10 +102,16 @@ struct ReadRequest {
   uint64_t completed_ns = 0;
 
   bool is_cancelled() const { return group != nullptr && group->is_cancelled(); }
+  // Of a request that is complete.
+  uint64_t bytes_read() const {
+    return pieces.empty() ? into.size() : status.ok() ? length : uint64_t{0};
+  }
 };
 
 // Stamps the request and moves it into its done().  A failure names the file.
 void complete(ReadRequest&& request, Status status);
+// Copies the pieces of the request, where it has some, out of the bytes of all of its range.
+Status fill_pieces(ReadRequest& request, Bytes range);
 // With kCancelled.
 void complete_cancelled(ReadRequest&& request);
 // By a store that begins to read: stamps the request, unless a store around it has.

@@ -101,20 +101,35 @@ BodyPieces WebRead::pieces(uint64_t bytes) {
   begin = request.offset;
   completed = 0;
   whole_bytes = bytes;
-  BodyPieces out{{0, more.empty() ? bytes : request.length}};
-  uint64_t at = request.offset + request.length;
-  for (const ReadRequest& each : more) {
-    out.push_back({each.offset - at, each.length});
-    at = each.offset + each.length;
-  }
+  piece_of.clear();
+  BodyPieces out;
+  uint64_t at = request.offset;
+  const auto add = [&](size_t number, const ReadRequest& each, uint64_t length) {
+    if (each.pieces.empty()) {
+      out.push_back({each.offset - at, length});
+      piece_of.emplace_back(number, 0);
+    }
+    for (size_t k = 0; k < each.pieces.size(); ++k) {
+      out.push_back({each.offset + each.pieces[k].begin - at, each.pieces[k].length});
+      piece_of.emplace_back(number, k);
+      at = each.offset + each.pieces[k].begin + each.pieces[k].length;
+    }
+    if (each.pieces.empty()) at = each.offset + length;
+  };
+  add(0, request, is_whole() ? bytes : request.length);
+  for (size_t k = 0; k < more.size(); ++k) add(k + 1, more[k], more[k].length);
+  // What follows the last piece of the last request.
+  if (const uint64_t left = begin + bytes - at; left > 0) out.push_back({left, 0});
   return out;
 }
 
 Result<MutableBytes> WebRead::memory(size_t piece) {
-  ReadRequest& of = piece == completed ? request : more[piece - completed - 1];
-  return guard([&]() -> Result<MutableBytes> {
-    of.into.resize(is_whole() ? whole_bytes : of.length);
-    return of.into.span();
+  const auto [number, k] = piece_of[piece];
+  ReadRequest& of = number == completed ? request : more[number - completed - 1];
+  return guard([&, k = k]() -> Result<MutableBytes> {
+    Buffer& into = of.pieces.empty() ? of.into : of.pieces[k].into;
+    into.resize(!of.pieces.empty() ? of.pieces[k].length : is_whole() ? whole_bytes : of.length);
+    return into.span();
   });
 }
 

@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/mutex.h"
@@ -74,6 +76,9 @@ struct WebRead {
   uint64_t begin = 0;            // where this try began
   size_t completed = 0;          // since then
   uint64_t whole_bytes = 0;      // of the file, where all of it is read
+  // Of each piece of this try's body: the request that it belongs to, counted from the first of
+  // the try, and its number among the pieces of that.
+  std::vector<std::pair<size_t, size_t>> piece_of = {};
   std::string version;           // of the answer
 
   bool is_whole() const { return request.length == kWholeFile; }
