@@ -7,7 +7,8 @@
 //   page     data begin at a multiple of 4096, as O_DIRECT wants
 //   slab     blocks of equal size in slabs of huge pages, for very many of 100 KB to some MiB
 //   shared   memfd segments: another process maps the descriptor and finds the data at an offset
-//   pinned   locked by functions that the caller gives (those of the GPU's driver)
+//   pinned   locked by functions that the caller gives (those of the GPU's driver); also in slabs,
+//            each locked as a whole
 //
 //   HEADRACE_ASSIGN(const std::shared_ptr<Arena> arena, shared_arena(uint64_t{64} << 20));
 //   Buffer buffer(arena);
@@ -87,6 +88,8 @@ struct PinFunctions {
   std::function<void(MutableBytes)> unlock;
 };
 std::shared_ptr<Arena> pinned_arena(PinFunctions functions);
+// The same in slabs: `lock` is called for each slab, and for what is larger than a slab's blocks.
+std::shared_ptr<Arena> pinned_slab_arena(PinFunctions functions);
 
 // What heap_arena() does.
 MemoryBlock allocate_heap(size_t bytes, size_t alignment);

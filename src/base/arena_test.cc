@@ -54,7 +54,8 @@ std::vector<NamedArena> all_arenas(PinBook& pins) {
           {"page", page_arena()},
           {"slab", slab_arena()},
           {"shared", shared_arena(1 << 20).value()},
-          {"pinned", pinned_arena(pins.functions())}};
+          {"pinned", pinned_arena(pins.functions())},
+          {"pinned slabs", pinned_slab_arena(pins.functions())}};
 }
 
 constexpr size_t kSizes[] = {
@@ -119,7 +120,7 @@ TEST(ArenaTest, AnArenaOutlivesThoseWhoLetGoOfIt) {
     kind.arena.reset();
     buffer.resize(70'000);
     std::memset(buffer.data(), 7, buffer.size());
-    if (kind.name == "shared" || kind.name == "pinned") {
+    if (kind.name == "shared" || kind.name.starts_with("pinned")) {
       EXPECT_FALSE(watch.expired());
       buffer = Buffer();
       EXPECT_TRUE(watch.expired()) << "the last buffer lets go of its arena";
@@ -174,6 +175,40 @@ TEST(ArenaTest, PinningIsOneCallEachWayForEachAllocation) {
   }
   EXPECT_EQ(pins.unlocks, 3);
   EXPECT_TRUE(pins.locked.empty());
+}
+
+TEST(ArenaTest, ManyPinnedBuffersTakeFewCalls) {
+  PinBook pins;
+  {
+    const auto arena = pinned_slab_arena(pins.functions());
+    EXPECT_EQ(arena->kind(), ArenaKind::kPinned);
+    std::vector<Buffer> buffers;
+    for (int i = 0; i < 300; ++i) {
+      buffers.emplace_back(arena).resize(100'000);
+      std::memset(buffers.back().data(), i, buffers.back().size());
+    }
+    EXPECT_LE(pins.locks, 5);
+    for (const Buffer& b : buffers) {
+      auto slab = pins.locked.upper_bound(const_cast<std::byte*>(b.data()));
+      ASSERT_NE(slab, pins.locked.begin());
+      --slab;
+      EXPECT_LE(b.data() + b.capacity(), slab->first + slab->second) << "it lies in what is locked";
+    }
+    for (int i = 0; i < 300; ++i)
+      EXPECT_EQ(buffers[static_cast<size_t>(i)].data()[99'999], static_cast<std::byte>(i & 255));
+    const int before = pins.locks;
+    buffers.emplace_back(arena).resize(20 << 20);
+    EXPECT_EQ(pins.locks, before + 1) << "a large one is locked by itself";
+    buffers.clear();
+    EXPECT_LE(pins.locked.size(), 1u) << "one slab of a size is kept";
+  }
+  EXPECT_EQ(pins.unlocks, pins.locks);
+  EXPECT_TRUE(pins.locked.empty());
+  PinBook refusing;
+  refusing.refuses = true;
+  Buffer pinned(pinned_slab_arena(refusing.functions()));
+  EXPECT_THROW(pinned.resize(1000), std::bad_alloc);
+  EXPECT_EQ(refusing.unlocks, 0);
 }
 
 TEST(ArenaTest, OnlySharedMemoryHasAName) {

@@ -8,6 +8,9 @@
 //   size 102,464   ──► slab [ block | block | free | block | … ]   8 MiB
 //                      slab [ free  | block | …                ]
 //   size 4,063,232 ──► slab [ block | free |]                      8 MiB
+//
+// Slabs may be locked as a whole, for a device that copies from them: locking takes a driver longer
+// than copying a block does, and holds up whoever else calls it.
 #include <sys/mman.h>
 
 #include <map>
@@ -17,6 +20,7 @@
 
 #include "base/arena.h"
 #include "base/mutex.h"
+#include "base/per_process.h"
 
 namespace headrace {
 namespace {
@@ -38,47 +42,91 @@ size_t slab_bytes(size_t block) {
   return bytes;
 }
 
+// At a multiple of a huge page.
+std::byte* map_slab(size_t bytes) {
+  const size_t room = bytes + kHugePageBytes;
+  void* p = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  auto* begin = static_cast<std::byte*>(p);
+  const size_t lead =
+      (kHugePageBytes - reinterpret_cast<uintptr_t>(p) % kHugePageBytes) % kHugePageBytes;
+  if (lead > 0) munmap(begin, lead);
+  if (lead < kHugePageBytes) munmap(begin + lead + bytes, kHugePageBytes - lead);
+  madvise(begin + lead, bytes, MADV_HUGEPAGE);
+  return begin + lead;
+}
+
+// Fresh memory, locked where `pins` says how.
+class SlabMemory {
+ public:
+  SlabMemory(size_t bytes, const PinFunctions& pins)
+      : pins_(pins), bytes_(bytes), base_(map_slab(bytes)) {
+    if (!pins_.lock) return;
+    try {
+      if (!pins_.lock({base_, bytes_})) throw std::bad_alloc();
+    } catch (...) {
+      munmap(base_, bytes_);
+      throw;
+    }
+  }
+  // The driver locked the parent's pages; in a child it must not be called.
+  ~SlabMemory() {
+    if (pins_.unlock && fork_depth() == depth_) pins_.unlock({base_, bytes_});
+    munmap(base_, bytes_);
+  }
+  SlabMemory(const SlabMemory&) = delete;
+  SlabMemory& operator=(const SlabMemory&) = delete;
+
+  std::byte* base() const { return base_; }
+
+ private:
+  const PinFunctions& pins_;
+  const size_t bytes_;
+  std::byte* const base_;
+  const uint64_t depth_ = fork_depth();
+};
+
 // One thread at a time.
 class Slab {
  public:
-  Slab(std::byte* base, size_t block)
-      : base_(base), block_(block), blocks_(slab_bytes(block) / block) {
+  Slab(size_t block, const PinFunctions& pins)
+      : memory_(slab_bytes(block), pins), block_(block), blocks_(slab_bytes(block) / block) {
     free_.reserve(blocks_);
     for (size_t k = blocks_; k-- > 0;) free_.push_back(static_cast<uint32_t>(k));
   }
-  ~Slab() { munmap(base_, slab_bytes(block_)); }
-  Slab(const Slab&) = delete;
-  Slab& operator=(const Slab&) = delete;
-
   bool is_full() const { return free_.empty(); }
   bool is_empty() const { return free_.size() == blocks_; }
   std::byte* take() {
-    std::byte* block = base_ + size_t{free_.back()} * block_;
+    std::byte* block = base() + size_t{free_.back()} * block_;
     free_.pop_back();
     return block;
   }
   void give_back(const std::byte* block) {
-    free_.push_back(static_cast<uint32_t>(static_cast<size_t>(block - base_) / block_));
+    free_.push_back(static_cast<uint32_t>(static_cast<size_t>(block - base()) / block_));
   }
+  std::byte* base() const { return memory_.base(); }
   size_t block() const { return block_; }
 
  private:
-  std::byte* const base_;
+  const SlabMemory memory_;
   const size_t block_, blocks_;
   std::vector<uint32_t> free_;  // the block that came back last goes first: it is in the caches
 };
 
 class SlabArena final : public Arena {
  public:
+  SlabArena(PinFunctions pins, std::shared_ptr<Arena> large)
+      : pins_(std::move(pins)), large_(std::move(large)) {}
+
   MemoryBlock allocate(size_t bytes, size_t alignment) override {
-    if (bytes > kLargest) return allocate_heap(bytes, alignment);
+    if (bytes > kLargest) return large_->allocate(bytes, alignment);
     MutexLock lock(mu_);
     const size_t block = block_bytes(bytes);
     std::map<std::byte*, Slab*>& open = open_[block];
     if (open.empty()) {
-      std::byte* base = map_slab(slab_bytes(block));
-      const auto made = slabs_.emplace(base, std::make_unique<Slab>(base, block)).first;
-      open.emplace(base, made->second.get());
+      auto made = std::make_unique<Slab>(block, pins_);
+      Slab& slab = *slabs_.emplace(made->base(), std::move(made)).first->second;
+      open.emplace(slab.base(), &slab);
     }
     // The one that lies first: those behind it become empty and go.
     Slab& slab = *open.begin()->second;
@@ -88,12 +136,13 @@ class SlabArena final : public Arena {
   }
 
   void release(MemoryBlock memory) override {
-    if (memory.bytes > kLargest) return release_heap(memory);
+    if (memory.bytes > kLargest) return large_->release(memory);
     MutexLock lock(mu_);
     const auto found = std::prev(slabs_.upper_bound(memory.data));
     Slab& slab = *found->second;
     // What others still hold keeps the slab, but not the pages of a large block.
-    if (memory.bytes >= kHugePageBytes) madvise(memory.data, memory.bytes, MADV_DONTNEED);
+    if (memory.bytes >= kHugePageBytes && !pins_.lock)
+      madvise(memory.data, memory.bytes, MADV_DONTNEED);
     slab.give_back(memory.data);
     std::map<std::byte*, Slab*>& open = open_[slab.block()];
     open.emplace(found->first, &slab);
@@ -102,23 +151,11 @@ class SlabArena final : public Arena {
     slabs_.erase(found);
   }
 
-  ArenaKind kind() const override { return ArenaKind::kHeap; }
+  ArenaKind kind() const override { return large_->kind(); }
 
  private:
-  // At a multiple of a huge page.
-  static std::byte* map_slab(size_t bytes) {
-    const size_t room = bytes + kHugePageBytes;
-    void* p = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) throw std::bad_alloc();
-    auto* begin = static_cast<std::byte*>(p);
-    const size_t lead =
-        (kHugePageBytes - reinterpret_cast<uintptr_t>(p) % kHugePageBytes) % kHugePageBytes;
-    if (lead > 0) munmap(begin, lead);
-    if (lead < kHugePageBytes) munmap(begin + lead + bytes, kHugePageBytes - lead);
-    madvise(begin + lead, bytes, MADV_HUGEPAGE);
-    return begin + lead;
-  }
-
+  const PinFunctions pins_;
+  const std::shared_ptr<Arena> large_;
   Mutex mu_;
   std::map<std::byte*, std::unique_ptr<Slab>> slabs_ HEADRACE_GUARDED_BY(mu_);  // by address
   // By the size of their blocks, those with a free one.
@@ -128,7 +165,12 @@ class SlabArena final : public Arena {
 }  // namespace
 
 std::shared_ptr<Arena> slab_arena() {
-  return std::make_shared<SlabArena>();
+  return std::make_shared<SlabArena>(PinFunctions(), heap_arena());
+}
+
+std::shared_ptr<Arena> pinned_slab_arena(PinFunctions functions) {
+  auto large = pinned_arena(functions);
+  return std::make_shared<SlabArena>(std::move(functions), std::move(large));
 }
 
 }  // namespace headrace

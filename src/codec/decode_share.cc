@@ -19,15 +19,18 @@ void add(double ns, double pictures, double& sum_ns, double& sum_pictures) {
 
 }  // namespace
 
-bool cpu_takes_next(int64_t waiting, const DecodeRates& rates, int64_t most_unmeasured) {
-  if (rates.device_seconds <= 0 || rates.cpu_seconds <= 0) return waiting >= most_unmeasured;
+bool cpu_takes_next(int64_t waiting, const DecodeRates& rates, int64_t least_waiting) {
+  if (waiting < least_waiting) return false;
+  if (rates.device_seconds <= 0 || rates.cpu_seconds <= 0) return true;
   return static_cast<double>(waiting) * rates.device_seconds > rates.cpu_seconds;
 }
 
 bool DecodeShare::leave_to_device(JpegSampling sampling) {
   if ((samplings_ >> static_cast<unsigned>(sampling) & 1u) == 0) return false;
   MutexLock lock(mu_);
-  if (most_unmeasured_ > 0 && cpu_takes_next(waiting_, rates_now(), most_unmeasured_)) return false;
+  if (threads_on_cpu_ < limits_.threads &&
+      cpu_takes_next(waiting_, rates_now(), limits_.least_waiting))
+    return false;
   ++on_device_;
   return true;
 }
@@ -46,8 +49,19 @@ void DecodeShare::finished(int64_t pictures, uint64_t now_ns) {
   waiting_ -= pictures;
 }
 
+void DecodeShare::begins_on_cpu() {
+  MutexLock lock(mu_);
+  ++threads_on_cpu_;
+}
+
+void DecodeShare::failed_on_cpu() {
+  MutexLock lock(mu_);
+  --threads_on_cpu_;
+}
+
 void DecodeShare::decoded_on_cpu(uint64_t took_ns) {
   MutexLock lock(mu_);
+  --threads_on_cpu_;
   ++on_cpu_;
   add(static_cast<double>(took_ns), 1, cpu_ns_, cpu_pictures_);
 }

@@ -17,18 +17,24 @@ struct DecodeRates {
   double cpu_seconds = 0;     // a picture, of one thread
 };
 
-// Whether the CPU should decode the next picture itself: where `waiting` pictures keep the device
-// at work for longer than a thread takes for this one.  Then the picture is made earlier, and the
-// device is never without work meanwhile.  Without measurements: with `most_unmeasured` waiting.
-bool cpu_takes_next(int64_t waiting, const DecodeRates& rates, int64_t most_unmeasured);
+// When threads of the CPU decode pictures that the device could.  They are there for bringing it
+// pictures, which takes about 0.1 ms of a processor each where decoding takes 1: a thread that
+// decodes although the device has little to do makes both slower.
+struct ShareLimits {
+  int64_t least_waiting = 0;  // the device has at least so many pictures before it: batches
+  int threads = 0;            // that decode at a time, at most; 0: the device decodes all it can
+};
+
+// Whether the CPU should decode the next picture itself: where `waiting` pictures are enough, and
+// keep the device at work for longer than a thread takes for this one.  Then the device is never
+// without work meanwhile.
+bool cpu_takes_next(int64_t waiting, const DecodeRates& rates, int64_t least_waiting);
 
 // Shared by the decoders of a field and the stage that follows.  Thread-safe.
 class DecodeShare {
  public:
-  // `samplings`: those that the device decodes, a bit each (1 << JpegSampling).  `most_unmeasured`:
-  // see above; 0: the device decodes all that it can.
-  DecodeShare(unsigned samplings, int64_t most_unmeasured)
-      : samplings_(samplings), most_unmeasured_(most_unmeasured) {}
+  // `samplings`: those that the device decodes, a bit each (1 << JpegSampling).
+  DecodeShare(unsigned samplings, ShareLimits limits) : samplings_(samplings), limits_(limits) {}
 
   // Whether the device takes this one.
   bool leave_to_device(JpegSampling sampling) HEADRACE_EXCLUDES(mu_);
@@ -36,8 +42,10 @@ class DecodeShare {
   // never come to the stage do not count.
   void handed_over(int64_t pictures, uint64_t now_ns) HEADRACE_EXCLUDES(mu_);
   void finished(int64_t pictures, uint64_t now_ns) HEADRACE_EXCLUDES(mu_);
-  // By the decoders: a picture that the CPU made, and how long that took.
+  // By the decoders: the CPU begins a picture; it made one, and that took so long, or it could not.
+  void begins_on_cpu() HEADRACE_EXCLUDES(mu_);
   void decoded_on_cpu(uint64_t took_ns) HEADRACE_EXCLUDES(mu_);
+  void failed_on_cpu() HEADRACE_EXCLUDES(mu_);
 
   uint64_t on_device() const HEADRACE_EXCLUDES(mu_);
   uint64_t on_cpu() const HEADRACE_EXCLUDES(mu_);
@@ -47,8 +55,9 @@ class DecodeShare {
   DecodeRates rates_now() const HEADRACE_REQUIRES(mu_);
 
   const unsigned samplings_;
-  const int64_t most_unmeasured_;
+  const ShareLimits limits_;
   mutable Mutex mu_;
+  int threads_on_cpu_ HEADRACE_GUARDED_BY(mu_) = 0;
   int64_t waiting_ HEADRACE_GUARDED_BY(mu_) = 0;
   uint64_t busy_since_ns_ HEADRACE_GUARDED_BY(mu_) = 0;  // with waiting_ > 0
   // Sums in which what is older counts ever less.

@@ -9,11 +9,13 @@
 #include <cstring>
 #include <string_view>
 
+#include "codec/jpeg_marks.h"
+
 namespace headrace {
 namespace {
 
 constexpr unsigned kStart = 0xd8, kEnd = 0xd9, kScan = 0xda, kAdobe = 0xee, kJfif = 0xe0,
-                   kRestartInterval = 0xdd;
+                   kRestartInterval = 0xdd, kFirstRestart = 0xd0;
 
 struct Component {
   unsigned id = 0;
@@ -116,23 +118,15 @@ bool is_unbroken(const Reader& r, size_t at, const Frame& frame) {
   const Scan scan = scan_of(frame);
   const uint64_t every = frame.restart_interval;
   const uint64_t restarts = every == 0 ? 0 : (scan.units - 1) / every;
-  const auto* begin = reinterpret_cast<const unsigned char*>(r.file.data());
-  const auto* end = begin + r.file.size();
   uint64_t restart = 0;
-  for (const unsigned char* p = begin + at; p < end;) {
-    p = static_cast<const unsigned char*>(std::memchr(p, 0xff, static_cast<size_t>(end - p)));
-    if (p == nullptr || p + 1 == end) return false;
-    const unsigned next = p[1];
-    if (next == kEnd) {
-      const auto bytes = static_cast<uint64_t>(p - (begin + at)) - 2 * restart;
+  for (size_t p = find_mark(r.file, at); p < r.file.size(); p = find_mark(r.file, p + 2)) {
+    const unsigned mark = r.byte(p + 1);
+    if (mark == kEnd) {
+      const uint64_t bytes = p - at - 2 * restart;
       return restart == restarts && bytes * 4 >= scan.blocks;
     }
-    if (next >= 0xd0 && next <= 0xd7) {
-      if (next - 0xd0 != restart++ % 8) return false;
-    } else if (next != 0) {
-      return false;
-    }
-    p += 2;
+    if (mark < kFirstRestart || mark - kFirstRestart >= 8) return false;
+    if (mark - kFirstRestart != restart++ % 8) return false;
   }
   return false;
 }

@@ -5,6 +5,7 @@
 
 #include "codec/jpeg_fixture.h"
 #include "codec/jpeg_layout.h"
+#include "codec/jpeg_marks.h"
 
 namespace headrace {
 namespace {
@@ -85,6 +86,24 @@ TEST(JpegLayout, data_too_short_for_its_blocks_is_not_plain) {
   Blob none(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(scan));
   none.insert(none.end(), {std::byte{1}, std::byte{2}, std::byte{0xff}, std::byte{0xd9}});
   EXPECT_FALSE(layout_of(none).is_plain);
+}
+
+TEST(JpegLayout, marks_are_found_wherever_they_lie) {
+  // Every length and place around the vectors', among bytes that look like marks and are none.
+  for (size_t size = 0; size < 150; ++size) {
+    std::vector<std::byte> data(size, std::byte{0xff});
+    for (size_t i = 1; i < size; i += 2) data[i] = std::byte{0};
+    EXPECT_EQ(find_mark(data, 0), size);
+    for (size_t at = 0; at + 1 < size; ++at) {
+      std::vector<std::byte> marked = data;
+      marked[at] = std::byte{0xff}, marked[at + 1] = std::byte{0xd9};
+      // A 0xff before the 0xff is a mark itself: bytes that fill.
+      const size_t first = at > 0 && marked[at - 1] == std::byte{0xff} ? at - 1 : at;
+      EXPECT_EQ(find_mark(marked, 0), first) << size << " " << at;
+      EXPECT_EQ(find_mark(marked, at), at);
+      EXPECT_EQ(find_mark(Bytes(marked).first(at + 1), at), at + 1) << "cut within the mark";
+    }
+  }
 }
 
 TEST(JpegLayout, every_cut_is_survived) {

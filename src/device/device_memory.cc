@@ -237,7 +237,7 @@ uint64_t DeviceMemory::most_used_bytes() const {
 }
 
 std::shared_ptr<Arena> pinned_arena_of(const CudaDriver& driver, CudaContext context) {
-  return pinned_arena({.lock =
+  return pinned_slab_arena({.lock =
                            [&driver, context](MutableBytes memory) {
                              const CudaCurrent current(driver, context);
                              const Status locked = driver.check(

@@ -21,7 +21,8 @@ struct DeviceNeeds {
 };
 
 struct DevicePlan {
-  int workers = 4;  // threads that hand over
+  // Threads that hand over: while one is in a call of the engines, the other prepares the next.
+  int workers = 2;
   // What the pictures of a batch may take on the way, of each of them; larger batches go in parts.
   uint64_t scratch_bytes = 0;
   // Usually one with the consumer, one on its way, one in the engines, one that is read, one more.

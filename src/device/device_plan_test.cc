@@ -11,7 +11,7 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 TEST(DevicePlan, with_room_everything_is_ahead) {
   const DevicePlan plan =
       plan_device_memory(8192 * kMiB, {.batch_bytes = 75 * kMiB, .decodes = true}).value();
-  EXPECT_EQ(plan.workers, 4);
+  EXPECT_EQ(plan.workers, 2);
   EXPECT_EQ(plan.batches_ahead, 5u);
   EXPECT_EQ(plan.scratch_bytes, 512 * kMiB);
 }

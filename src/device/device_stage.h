@@ -22,7 +22,7 @@
 namespace headrace {
 
 struct DeviceStageOptions {
-  int workers = 4;  // threads that hand over, each with decoders of its own
+  int workers = 2;  // threads that hand over, each with decoders of its own
   uint64_t scratch_bytes = uint64_t{512} << 20;  // of each: device/device_plan.h
   // Of each column: what is left to do; nothing: a copy.
   std::vector<std::optional<DeferredSpec>> columns;

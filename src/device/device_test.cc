@@ -54,9 +54,9 @@ Step step(std::string name, std::map<std::string, Param> params = {}) {
   return {std::move(name), Params(std::move(params))};
 }
 
-std::shared_ptr<LateWork> late_work(unsigned samplings = ~0u, int64_t most_waiting = 0) {
+std::shared_ptr<LateWork> late_work(unsigned samplings = ~0u, ShareLimits limits = {}) {
   return std::make_shared<LateWork>(
-      LateWork{std::make_shared<DecodeShare>(samplings, most_waiting), ""});
+      LateWork{std::make_shared<DecodeShare>(samplings, limits), ""});
 }
 
 std::unique_ptr<Decoder> make(std::vector<Step> steps, std::shared_ptr<LateWork> late,
@@ -275,7 +275,7 @@ TEST(Device, what_the_cpu_must_do_is_finished_on_the_device) {
 }
 
 TEST(Device, the_cpu_takes_over_where_pictures_wait) {
-  const auto late = late_work(~0u, 2);
+  const auto late = late_work(~0u, {.least_waiting = 2, .threads = 8});
   const auto decoder =
       make({step("random_resized_crop", {{"size", std::vector<double>{24}}})}, late);
   decode(*decoder, pictures()[0], 1);  // comes to no stage: its batch was given up

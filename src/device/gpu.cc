@@ -81,6 +81,7 @@ Result<Gpu::Kernels> Gpu::load_kernels() const {
   }
   Kernels out;
   const std::pair<const char*, CudaFunction*> wanted[] = {{"weigh", &out.weigh},
+                                                          {"colours", &out.colours},
                                                           {"first_pass", &out.first_pass},
                                                           {"gray_sums", &out.gray_sums},
                                                           {"second_pass", &out.second_pass},

@@ -29,6 +29,7 @@ class Gpu {
 
   struct Kernels {
     CudaFunction weigh = nullptr;
+    CudaFunction colours = nullptr;
     CudaFunction first_pass = nullptr;
     CudaFunction gray_sums = nullptr;
     CudaFunction second_pass = nullptr;

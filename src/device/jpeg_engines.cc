@@ -104,6 +104,7 @@ JpegBatchDecoder::~JpegBatchDecoder() {
 Status JpegBatchDecoder::decode(const std::vector<Bytes>& pictures, std::vector<JpegPlanes>& planes,
                                 CudaStream stream) {
   const NvJpeg& n = engines_->nvjpeg_;
+  MutexLock lock(engines_->calls_);
   if (prepared_ != pictures.size()) {
     prepared_ = 0;
     HEADRACE_TRY(failure(

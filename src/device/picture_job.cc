@@ -10,6 +10,7 @@
 namespace headrace {
 namespace {
 
+constexpr uint64_t kPixelBytes = 4;  // between the kernels
 constexpr uint64_t kPitch = 256;  // rows and planes begin at multiples of it
 
 uint64_t aligned(uint64_t n) {
@@ -68,7 +69,7 @@ int contrasts_of(const std::vector<PixelChange>& changes) {
   }));
 }
 
-PictureJob plan_job(const DeferredValue& value, int channels, JobMemory& memory) {
+PictureJob plan_job(const DeferredValue& value, JobMemory& memory) {
   const DeferredPicture& record = value.picture;
   const View view = view_of(record);
   PictureJob job;
@@ -97,11 +98,13 @@ PictureJob plan_job(const DeferredValue& value, int channels, JobMemory& memory)
   job.most_y = most_taps(job.box_height, job.size_height, view.filter);
   job.down_first = goes_down_first(view) ? 1 : 0;
   const Border border = view.padding.border;
-  const Reach r = job.down_first != 0
-                      ? reach(job.box_width, job.size_width, job.window_x + job.content_x,
-                              job.content_width, view.filter, border)
-                      : reach(job.box_height, job.size_height, job.window_y + job.content_y,
-                              job.content_height, view.filter, border);
+  const Reach x = reach(job.box_width, job.size_width, job.window_x + job.content_x,
+                        job.content_width, view.filter, border);
+  const Reach y = reach(job.box_height, job.size_height, job.window_y + job.content_y,
+                        job.content_height, view.filter, border);
+  job.region_x = x.low, job.region_width = x.extent;
+  job.region_y = y.low, job.region_height = y.extent;
+  const Reach r = job.down_first != 0 ? x : y;
   job.middle_low = r.low;
   job.middle_extent = r.extent;
 
@@ -118,8 +121,11 @@ PictureJob plan_job(const DeferredValue& value, int channels, JobMemory& memory)
   memory.taps_x = taps(job.content_width, job.most_x);
   memory.taps_y = taps(job.content_height, job.most_y);
   const auto other = job.down_first != 0 ? job.content_height : job.content_width;
-  memory.middle = aligned(static_cast<uint64_t>(r.extent) * static_cast<uint64_t>(other) *
-                          static_cast<uint64_t>(channels));
+  const auto pixels = [](int width, int height) {
+    return aligned(static_cast<uint64_t>(width) * static_cast<uint64_t>(height) * kPixelBytes);
+  };
+  memory.pixels = pixels(x.extent, y.extent);
+  memory.middle = pixels(r.extent, other);
   memory.sums = aligned(static_cast<uint64_t>(contrasts_of(value.changes)) * sizeof(uint64_t));
   return job;
 }

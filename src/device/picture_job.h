@@ -25,6 +25,8 @@ struct PictureJob {
   int32_t content_x = 0, content_y = 0, content_width = 0, content_height = 0;
   int32_t most_x = 0, most_y = 0;
   uint64_t taps_x = 0, taps_y = 0;
+  uint64_t pixels = 0;
+  int32_t region_x = 0, region_y = 0, region_width = 0, region_height = 0;
   uint64_t middle = 0;
   int32_t middle_low = 0, middle_extent = 0;
   int32_t down_first = 0;
@@ -35,7 +37,7 @@ struct PictureJob {
 
   static constexpr int32_t kPixels = 5;
 };
-static_assert(sizeof(PictureJob) == 200);
+static_assert(sizeof(PictureJob) == 224);
 
 struct PictureOutput {
   uint64_t address = 0;
@@ -68,6 +70,7 @@ struct JobMemory {
   uint64_t chroma = 0;  // where those begin, and the size of one
   uint64_t chroma_bytes = 0;
   uint64_t taps_x = 0, taps_y = 0;
+  uint64_t pixels = 0;
   uint64_t middle = 0;
   uint64_t sums = 0;
 };
@@ -76,6 +79,6 @@ struct JobMemory {
 int contrasts_of(const std::vector<PixelChange>& changes);
 
 // The job of a picture that the engines decode, without addresses, and what memory it takes.
-PictureJob plan_job(const DeferredValue& value, int channels, JobMemory& memory);
+PictureJob plan_job(const DeferredValue& value, JobMemory& memory);
 
 }  // namespace headrace

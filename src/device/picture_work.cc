@@ -12,8 +12,9 @@ namespace headrace {
 namespace {
 
 constexpr size_t kMostTogether = 256;    // pictures of one call of the engines
-constexpr unsigned kThreads = 256;       // of a block
-constexpr unsigned kBlocks = 64;         // for the pixels of a picture
+constexpr unsigned kThreads = 256;       // of a block: 8 rows at a time
+constexpr unsigned kBlocks = 32;         // for the pixels of a picture
+constexpr unsigned kFirstBlocks = 8;     // of the first pass, where a warp makes four rows at a time
 constexpr size_t kMostLaunched = 65535;  // pictures of one launch: the grid's third extent
 constexpr unsigned kSumBlocks = 8;       // for its sums: each thread adds to one number in the end
 
@@ -35,8 +36,8 @@ PictureOutput output_of(const DeferredSpec& spec, const SharedBuffer& to) {
 }
 
 uint64_t wanted(const JobMemory& m) {
-  constexpr uint64_t kRounding = 7 * 256;
-  return m.planes + m.taps_x + m.taps_y + m.middle + m.sums + kRounding;
+  constexpr uint64_t kRounding = 8 * 256;
+  return m.planes + m.taps_x + m.taps_y + m.pixels + m.middle + m.sums + kRounding;
 }
 
 }  // namespace
@@ -119,8 +120,8 @@ Status PictureWork::mix(const LateMix& how, size_t pictures, const PictureOutput
 
 // nvJPEG is told a stream, but its engines write when the call is made, whatever the stream was
 // told before (docs/adr/0017): planes are handed to them only when nothing that was handed over
-// before still reads them, and it is this thread that waits.  Several workers keep the engines
-// busy.
+// before still reads them, and it is this thread that waits.  Meanwhile another worker is in its
+// call.
 Status PictureWork::begin(uint64_t bytes, uint64_t told_bytes, bool for_engines) {
   if (for_engines && last_) HEADRACE_TRY(last_->wait());
   HEADRACE_TRY(scratch_.begin(bytes));
@@ -136,7 +137,6 @@ Status PictureWork::end() {
 
 // One item a picture; those of one sampling are together, those that are rendered come last.
 Status PictureWork::plan(const DeferredSpec& spec, const Column& column, InFlight& in_flight) {
-  const int channels = channels_of(spec.mode);
   items_.clear();
   int64_t left = 0;
   for (size_t i = 0; i < column.items.size(); ++i) {
@@ -147,7 +147,7 @@ Status PictureWork::plan(const DeferredSpec& spec, const Column& column, InFligh
       item.job.kind = PictureJob::kPixels;
       item.memory.planes = item.value.stored.size();
     } else {
-      item.job = plan_job(item.value, channels, item.memory);
+      item.job = plan_job(item.value, item.memory);
       ++left;
     }
     item.job.slot = static_cast<int32_t>(i);
@@ -176,6 +176,7 @@ Status PictureWork::run_part(const DeferredSpec& spec, size_t begin, size_t end,
     item.job.plane[2] = item.job.plane[1] + item.memory.chroma_bytes;
     item.job.taps_x = scratch_.take(item.memory.taps_x);
     item.job.taps_y = scratch_.take(item.memory.taps_y);
+    item.job.pixels = scratch_.take(item.memory.pixels);
     item.job.middle = scratch_.take(item.memory.middle);
     item.job.sums = scratch_.take(item.memory.sums);
   }
@@ -310,13 +311,14 @@ Status PictureWork::launch_kernels(const Gpu::Kernels& kernels, const Told& told
   };
   PictureOutput to = out;
   int round = 0;
-  void* weigh[] = {&jobs};
-  void* first[] = {&jobs, &to.channels};
+  void* jobs_alone[] = {&jobs};
+  void* colours[] = {&jobs, &to.channels};
   void* sums[] = {&jobs, &to, &round};
   void* second[] = {&jobs, &to};
   if (told.resamples) {
-    HEADRACE_TRY(start(kernels.weigh, "weigh", 1, 2, weigh));
-    HEADRACE_TRY(start(kernels.first_pass, "first_pass", kBlocks, 1, first));
+    HEADRACE_TRY(start(kernels.weigh, "weigh", 1, 2, jobs_alone));
+    HEADRACE_TRY(start(kernels.colours, "colours", kBlocks, 1, colours));
+    HEADRACE_TRY(start(kernels.first_pass, "first_pass", kFirstBlocks, 1, jobs_alone));
     for (; round < told.contrasts; ++round)
       HEADRACE_TRY(start(kernels.gray_sums, "gray_sums", kSumBlocks, 1, sums));
   }

@@ -50,8 +50,8 @@ class PictureWork {
         stream_(stream->handle()),
         scratch_bytes_(scratch_bytes),
         job_pool_(BufferPool::make(uint64_t{1} << 20, gpu_->pinned())),
-        scratch_(*gpu_, stream),
-        job_memory_(*gpu_, stream) {}
+        scratch_(*gpu_, stream, scratch_bytes),
+        job_memory_(*gpu_, stream, uint64_t{1} << 20) {}
 
   // Values are deferred pictures, or pixels (spec.has_pixels).  `column` becomes the result's, on
   // the device once the stream has got there.  The context is current.  kCorrupt or kUnsupported:

@@ -2,11 +2,15 @@
 //
 // What the GPU does with decoded pictures:
 //
-//   planes (Y, Cb, Cr) ──┐ weigh: which pixels, with which weights (transform/kernels/taps.cc)
-//                        └─► first pass ──► u8 pixels ──► second pass ──► batch ──► mix
-//                            turns, upsamples chroma,     weighs along the other axis, pads,
-//                            converts colours,            flips, changes colours, erases, scales,
-//                            weighs along one axis        casts, lays out
+//   weigh: which pixels, with which weights (transform/kernels/taps.cc)
+//
+//   planes (Y, Cb, Cr) ──► colours ──► pixels ──► first pass ──► pixels ──► second pass ──► batch ──► mix
+//                          turns,                 weighs along              weighs along the other
+//                          upsamples chroma,      one axis                  axis, pads, flips,
+//                          converts colours                                 changes colours, erases,
+//                                                                           scales, casts, lays out
+//
+// Pixels between them are of 4 bytes: r, g, b (or one value in r), and nothing.
 //
 // gray_sums runs before the second pass where contrast is changed: it needs the mean of a picture.
 //
@@ -38,7 +42,9 @@ struct Job {
   int content_x, content_y, content_width, content_height;  // of the window, before flips
   int most_x, most_y;                                       // taps, at most
   u64 taps_x, taps_y;  // addresses: {start, used} of each output, then its weights
-  u64 middle;          // address of what the first pass makes, 3 (or 1) bytes a pixel
+  u64 pixels;          // address of the pixels of the box that are needed
+  int region_x, region_y, region_width, region_height;  // which
+  u64 middle;          // address of what the first pass makes
   int middle_low;      // the first of its rows (columns, down first) in the box
   int middle_extent;   // and how many
   int down_first;
@@ -249,32 +255,88 @@ __device__ static Rgb pixel(const Job& job, int channels, int turned_x, int turn
 
 __device__ static int rounded(int sum) { return level((sum + (1 << 21)) >> 22); }
 
-// grid: (blocks, 1, pictures).  Across first, a row of what it makes for each source row that is
-// needed; down first, a row for each row of the content.
-extern "C" __global__ void first_pass(const Job* jobs, int channels) {
+__device__ static u32 packed(Rgb p) { return (u32)p.r | (u32)p.g << 8 | (u32)p.b << 16; }
+
+// A sum of weighed pixels.
+struct Sum {
+  int r, g, b;
+};
+
+__device__ static void add(Sum& sum, int weight, u32 pixel) {
+  sum.r += weight * (int)(pixel & 255);
+  sum.g += weight * (int)((pixel >> 8) & 255);
+  sum.b += weight * (int)((pixel >> 16) & 255);
+}
+
+__device__ static Rgb rounded(const Sum& sum) {
+  Rgb out = {rounded(sum.r), rounded(sum.g), rounded(sum.b)};
+  return out;
+}
+
+// A warp makes a row (or some) at a time: which warp of how many this is, which thread of how many
+// of it.
+__device__ static int warps_of_block() { return at_least(1, (int)blockDim.x >> 5); }
+__device__ static int own_warp() {
+  return (int)blockIdx.x * warps_of_block() + ((int)threadIdx.x >> 5);
+}
+__device__ static int all_warps() { return (int)gridDim.x * warps_of_block(); }
+__device__ static int own_lane() { return (int)threadIdx.x & 31; }
+__device__ static int all_lanes() { return at_most(32, (int)blockDim.x); }
+
+// grid: (blocks, 1, pictures), threads: one or whole warps.
+extern "C" __global__ void colours(const Job* jobs, int channels) {
   const Job& job = jobs[blockIdx.z];
   if (job.kind == 5) return;
-  const int columns = job.down_first ? job.middle_extent : job.content_width;
-  const int rows = job.down_first ? job.content_height : job.middle_extent;
-  u8* out = (u8*)job.middle;
-  for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < columns * rows;
-       at += gridDim.x * blockDim.x) {
-    const int x = at % columns, y = at / columns;
-    const int i = job.down_first ? y : x;
-    const int most = job.down_first ? job.most_y : job.most_x;
-    const int* taps = (const int*)(job.down_first ? job.taps_y : job.taps_x) + i * (most + 2);
-    int r = 0, g = 0, b = 0;
-    for (int k = 0; k < taps[1]; ++k) {
-      const int sx = job.box_x + (job.down_first ? job.middle_low + x : taps[0] + k);
-      const int sy = job.box_y + (job.down_first ? taps[0] + k : job.middle_low + y);
-      const Rgb p = pixel(job, channels, sx, sy);
-      const int w = taps[2 + k];
-      r += w * p.r, g += w * p.g, b += w * p.b;
-    }
-    u8* to = out + (u64)at * channels;
-    to[0] = (u8)rounded(r);
-    if (channels == 3) to[1] = (u8)rounded(g), to[2] = (u8)rounded(b);
+  for (int y = own_warp(); y < job.region_height; y += all_warps()) {
+    u32* row = (u32*)job.pixels + (u64)y * job.region_width;
+    for (int x = own_lane(); x < job.region_width; x += all_lanes())
+      row[x] = packed(pixel(job, channels, job.box_x + job.region_x + x,
+                            job.box_y + job.region_y + y));
   }
+}
+
+// Four rows at a time share what is read of the weights.
+enum { kRows = 4 };
+
+// Rows [y, y + rows) of the middle, across: row y of the region to row y.
+__device__ static void weigh_across(const Job& job, int y, int rows) {
+  const u32* from = (const u32*)job.pixels + (u64)y * job.region_width;
+  u32* to = (u32*)job.middle + (u64)y * job.content_width;
+  for (int x = own_lane(); x < job.content_width; x += all_lanes()) {
+    const int* taps = (const int*)job.taps_x + x * (job.most_x + 2);
+    const u32* at = from + (taps[0] - job.region_x);
+    Sum sums[kRows] = {};
+    for (int k = 0; k < taps[1]; ++k)
+      for (int j = 0; j < kRows; ++j)
+        if (j < rows) add(sums[j], taps[2 + k], at[(u64)j * job.region_width + k]);
+    for (int j = 0; j < kRows; ++j)
+      if (j < rows) to[(u64)j * job.content_width + x] = packed(rounded(sums[j]));
+  }
+}
+
+// Row y of the middle, down: row y of the content.
+__device__ static void weigh_down(const Job& job, int y) {
+  const int* taps = (const int*)job.taps_y + y * (job.most_y + 2);
+  const u32* from = (const u32*)job.pixels + (u64)(taps[0] - job.region_y) * job.region_width;
+  u32* to = (u32*)job.middle + (u64)y * job.middle_extent;
+  for (int x = own_lane(); x < job.middle_extent; x += all_lanes()) {
+    Sum sum = {};
+    for (int k = 0; k < taps[1]; ++k) add(sum, taps[2 + k], from[(u64)k * job.region_width + x]);
+    to[x] = packed(rounded(sum));
+  }
+}
+
+// grid: (blocks, 1, pictures), threads: one or whole warps.  Across first, a row of what it makes for each
+// row of the region; down first, a row for each row of the content, as wide as the region.
+extern "C" __global__ void first_pass(const Job* jobs) {
+  const Job& job = jobs[blockIdx.z];
+  if (job.kind == 5) return;
+  if (job.down_first) {
+    for (int y = own_warp(); y < job.content_height; y += all_warps()) weigh_down(job, y);
+    return;
+  }
+  for (int y = kRows * own_warp(); y < job.middle_extent; y += kRows * all_warps())
+    weigh_across(job, y, at_most(kRows, job.middle_extent - y));
 }
 
 // -- changes of colours ------------------------------------------------------------------------
@@ -434,22 +496,18 @@ __device__ static void put(const Output& out, int slot, int x, int y, int c, int
 }
 
 // The content's pixel (x, y), by weights along the axis that the first pass left.
-__device__ static Rgb weighed(const Job& job, int channels, int x, int y) {
+__device__ static Rgb weighed(const Job& job, int x, int y) {
   const int columns = job.down_first ? job.middle_extent : job.content_width;
   const int i = job.down_first ? x : y;
   const int most = job.down_first ? job.most_x : job.most_y;
   const int* taps = (const int*)(job.down_first ? job.taps_x : job.taps_y) + i * (most + 2);
-  const u8* middle = (const u8*)job.middle;
-  int r = 0, g = 0, b = 0;
+  const u32* from = (const u32*)job.middle;
+  Sum sum = {};
   for (int k = 0; k < taps[1]; ++k) {
     const int at = taps[0] + k - job.middle_low;
-    const u8* p = middle + ((u64)(job.down_first ? y : at) * columns + (job.down_first ? at : x)) * channels;
-    const int w = taps[2 + k];
-    r += w * p[0];
-    if (channels == 3) g += w * p[1], b += w * p[2];
+    add(sum, taps[2 + k], from[(u64)(job.down_first ? y : at) * columns + (job.down_first ? at : x)]);
   }
-  Rgb out = {rounded(r), rounded(g), rounded(b)};
-  return out;
+  return rounded(sum);
 }
 
 // The pixel (x, y) of the result, before its changes.
@@ -466,7 +524,7 @@ __device__ static Rgb resulting(const Job& job, const Output& out, int x, int y)
   const int wy = job.flip_down ? out.height - 1 - y : y;
   const int cx = wx - job.content_x, cy = wy - job.content_y;
   if (cx >= 0 && cx < job.content_width && cy >= 0 && cy < job.content_height)
-    return weighed(job, out.channels, cx, cy);
+    return weighed(job, cx, cy);
   p.r = job.fill & 255, p.g = (job.fill >> 8) & 255, p.b = (job.fill >> 16) & 255;
   return p;
 }
@@ -490,16 +548,17 @@ extern "C" __global__ void gray_sums(const Job* jobs, Output out, int round) {
   if (sum != 0) atomicAdd((u64*)job.sums + round, sum);
 }
 
-// grid: (blocks, 1, pictures)
+// grid: (blocks, 1, pictures), threads: one or whole warps.
 extern "C" __global__ void second_pass(const Job* jobs, Output out) {
   const Job& job = jobs[blockIdx.z];
   const int pixels = out.width * out.height;
-  for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < pixels; at += gridDim.x * blockDim.x) {
-    const int x = at % out.width, y = at / out.width;
-    const Rgb p =
-        changed(job, out.channels, job.change_count, pixels, x, y, resulting(job, out, x, y));
-    put(out, job.slot, x, y, 0, p.r);
-    if (out.channels == 3) put(out, job.slot, x, y, 1, p.g), put(out, job.slot, x, y, 2, p.b);
+  for (int y = own_warp(); y < out.height; y += all_warps()) {
+    for (int x = own_lane(); x < out.width; x += all_lanes()) {
+      const Rgb p =
+          changed(job, out.channels, job.change_count, pixels, x, y, resulting(job, out, x, y));
+      put(out, job.slot, x, y, 0, p.r);
+      if (out.channels == 3) put(out, job.slot, x, y, 1, p.g), put(out, job.slot, x, y, 2, p.b);
+    }
   }
 }
 

@@ -193,7 +193,7 @@ Blob run_kernels(const DeferredSpec& spec, const std::vector<DeferredValue>& val
   for (size_t i = 0; i < values.size(); ++i) {
     OnDevice& d = all[i];
     JobMemory memory;
-    d.job = plan_job(values[i], channels, memory);
+    d.job = plan_job(values[i], memory);
     d.job.slot = static_cast<int32_t>(i);
     put_planes(values[i], d);
     const auto ints = [](int count, int most) {
@@ -202,8 +202,10 @@ Blob run_kernels(const DeferredSpec& spec, const std::vector<DeferredValue>& val
     d.job.taps_x = d.take(ints(d.job.content_width, d.job.most_x));
     d.job.taps_y = d.take(ints(d.job.content_height, d.job.most_y));
     const int other = d.job.down_first != 0 ? d.job.content_height : d.job.content_width;
-    d.job.middle = d.take(static_cast<size_t>(d.job.middle_extent) * static_cast<size_t>(other) *
-                          static_cast<size_t>(channels));
+    d.job.pixels = d.take(static_cast<size_t>(d.job.region_width) *
+                          static_cast<size_t>(d.job.region_height) * 4);
+    d.job.middle =
+        d.take(static_cast<size_t>(d.job.middle_extent) * static_cast<size_t>(other) * 4);
     const size_t told = values[i].changes.size() * sizeof(PixelChange);
     d.job.changes = d.take(told);
     if (told > 0)
@@ -227,10 +229,11 @@ Blob run_kernels(const DeferredSpec& spec, const std::vector<DeferredValue>& val
   for (size_t c = 0; c < 4; ++c) out.scale[c] = spec.scale[c], out.bias[c] = spec.bias[c];
   const auto n = static_cast<unsigned>(values.size());
   standin::run_grid({1, 2, n}, 32, turn, [&] { weigh(at); });
-  standin::run_grid({3, 1, n}, 32, turn + 1, [&] { first_pass(at, channels); });
+  standin::run_grid({3, 1, n}, 64, turn + 1, [&] { colours(at, channels); });
+  standin::run_grid({3, 1, n}, 64, turn + 1, [&] { first_pass(at); });
   for (int round = 0; round < contrasts; ++round)
     standin::run_grid({2, 1, n}, 32, turn + 2, [&] { gray_sums(at, out, round); });
-  standin::run_grid({3, 1, n}, 32, turn + 3, [&] { second_pass(at, out); });
+  standin::run_grid({3, 1, n}, 64, turn + 3, [&] { second_pass(at, out); });
   const auto* first = reinterpret_cast<const std::byte*>(result.data());
   return Blob(first, first + bytes);
 }
@@ -264,7 +267,7 @@ void one_program(uint64_t seed, int pictures) {
   std::map<std::string, Param> options;
   if (draw.chance(0.2)) options.emplace("mode", std::string("L"));
   if (draw.chance(0.4)) options.emplace("orient", true);
-  const auto late = std::make_shared<LateWork>(LateWork{std::make_shared<DecodeShare>(~0u, 0), ""});
+  const auto late = std::make_shared<LateWork>(LateWork{std::make_shared<DecodeShare>(~0u, ShareLimits()), ""});
   const auto cpu = make(steps, options, nullptr);
   const auto device = make(steps, options, late);
   ASSERT_TRUE(cpu && device);
@@ -310,7 +313,7 @@ TEST(Kernels, random_programs_give_the_pixels_of_the_cpu_path) {
 
 // Every sampling at every size from 16 to 40 on each axis, whole: edges are where decoders differ.
 TEST(Kernels, every_small_size_of_every_sampling) {
-  const auto late = std::make_shared<LateWork>(LateWork{std::make_shared<DecodeShare>(~0u, 0), ""});
+  const auto late = std::make_shared<LateWork>(LateWork{std::make_shared<DecodeShare>(~0u, ShareLimits()), ""});
   for (const int width : {16, 17, 23, 31, 32, 33, 40})
     for (const int height : {16, 17, 18, 25, 32, 39})
       for (const fixture::JpegKind& kind :

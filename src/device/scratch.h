@@ -4,6 +4,8 @@
 // is done when it comes to the next.
 #pragma once
 
+#include <algorithm>
+
 #include "device/gpu.h"
 
 namespace headrace {
@@ -11,7 +13,8 @@ namespace headrace {
 // One thread at a time.
 class DeviceScratch {
  public:
-  DeviceScratch(const Gpu& gpu, StreamPointer stream) : gpu_(gpu), stream_(std::move(stream)) {}
+  DeviceScratch(const Gpu& gpu, StreamPointer stream, uint64_t most_bytes)
+      : gpu_(gpu), stream_(std::move(stream)), most_bytes_(most_bytes) {}
 
   // Memory of at least so many bytes, from its beginning; the stream may still use it for what was
   // handed over before.
@@ -19,7 +22,10 @@ class DeviceScratch {
     used_ = 0;
     if (buffer_ && buffer_->size() >= bytes) return {};
     buffer_.reset();
-    HEADRACE_ASSIGN(buffer_, gpu_.memory().take_idle(bytes, stream_));
+    // Some more than that, up to the most: batches differ a little, and freeing memory waits for the
+    // whole device.
+    const uint64_t roomy = std::max(bytes, std::min(bytes + bytes / 4, most_bytes_));
+    HEADRACE_ASSIGN(buffer_, gpu_.memory().take_idle(roomy, stream_));
     return {};
   }
   // The next bytes, at a multiple of 256.
@@ -32,6 +38,7 @@ class DeviceScratch {
  private:
   const Gpu& gpu_;
   const StreamPointer stream_;
+  const uint64_t most_bytes_;
   SharedBuffer buffer_;
   uint64_t used_ = 0;
 };

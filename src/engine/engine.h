@@ -71,6 +71,9 @@ struct ColumnWork {
   ColumnSpec spec;
   // Set: one u8 a sample that says whether it has what that other column is made of.
   std::optional<size_t> presence_of = {};
+  // A list whose values a stage reads from the columns' arena (a device copies them from there);
+  // other lists are of the engine's own memory.
+  bool is_read_by_stage = false;
 };
 
 // In SourceWork::fields, what is no field of the source's schema.

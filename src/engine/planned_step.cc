@@ -46,7 +46,8 @@ void PlannedStep::open(const std::vector<ColumnWork>& columns, BufferPool& pool,
     builders_.reserve(columns.size());
     for (const ColumnWork& c : columns)
       builders_.emplace_back(c.spec, step_.tasks.size(),
-                             c.spec.packing == Packing::kList ? list_pool : pool);
+                             c.spec.packing == Packing::kList && !c.is_read_by_stage ? list_pool
+                                                                                     : pool);
     return {};
   });
   if (made.ok()) {

@@ -235,7 +235,8 @@ Status Loader::add_column(const std::string& output, const LoaderOptions& option
   if (late != nullptr) HEADRACE_TRY(tell_where(output, *late, made[0], options));
   for (size_t k = 1; k < made.size(); ++k)
     HEADRACE_TRY(check_equal(sources_.front().name, made[0].spec, sources_[k].name, made[k].spec));
-  columns_.push_back({made[0].spec});
+  const DeferredSpec* left = made[0].decoder ? made[0].decoder->deferred() : nullptr;
+  columns_.push_back({.spec = made[0].spec, .is_read_by_stage = gpu_ != nullptr && left != nullptr});
   for (size_t k = 0; k < made.size(); ++k) {
     works_[k].fields.push_back(made[k].field);
     works_[k].decoders.push_back(std::move(made[k].decoder));
@@ -346,12 +347,16 @@ bool Loader::reads_runs() const {
                      [](const SourceWork& w) { return w.policy.runs; });
 }
 
+// Threads that wait for a process leave their processor to it.
+int Loader::compute_threads(const LoaderOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, usable_cpus() / std::max(1, options.local_ranks) - options.processes);
+}
+
 void Loader::choose_engine_options(const LoaderOptions& options) {
   const int ranks = std::max(1, options.local_ranks);
   EngineOptions& e = engine_options_;
-  // Threads that wait for a process leave their processor to it.
-  e.compute_threads = options.threads > 0 ? options.threads
-                                          : std::max(1, usable_cpus() / ranks - options.processes);
+  e.compute_threads = compute_threads(options);
   e.compute_threads += options.processes;
   e.processes = options.processes;
   e.shared_cpus = std::max(options.threads, usable_cpus() / ranks);

@@ -130,6 +130,7 @@ class Loader {
   Status add_column(const std::string& output, const LoaderOptions& options);
   Status make_fields(const std::string& output, const std::shared_ptr<LateWork>& late,
                      std::vector<FieldWork>& made);
+  static int compute_threads(const LoaderOptions& options);
   Status open_device(const LoaderOptions& options);
   std::shared_ptr<LateWork> late_work_of(const std::string& output, const LoaderOptions& options);
   Status tell_where(const std::string& output, const LateWork& late, const FieldWork& made,

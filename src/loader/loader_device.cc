@@ -17,11 +17,13 @@ uint64_t rank_batch(const LoaderOptions& options) {
   return options.plan.cut.batch / options.plan.cut.world;
 }
 
-// Pictures that may wait for the chip before the CPU's threads decode some, until both were
-// measured: two batches.
-int64_t most_waiting(const LoaderOptions& options) {
-  if (options.device->decode == DecodeOn::kGpu) return 0;
-  return std::max<int64_t>(64, static_cast<int64_t>(2 * rank_batch(options)));
+// The CPU's threads decode some pictures where two batches wait for the chip, and leave three
+// threads to bring it pictures: so many keep its engines busy (docs/measurements.md).
+ShareLimits share_limits(const LoaderOptions& options, int threads) {
+  constexpr int kBringing = 3;
+  if (options.device->decode == DecodeOn::kGpu) return {};
+  return {.least_waiting = std::max<int64_t>(64, static_cast<int64_t>(2 * rank_batch(options))),
+          .threads = std::max(0, threads - kBringing)};
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ std::shared_ptr<LateWork> Loader::late_work_of(const std::string& output,
   }
   auto late = std::make_shared<LateWork>();
   if (samplings_ != 0)
-    late->share = std::make_shared<DecodeShare>(samplings_, most_waiting(options));
+    late->share = std::make_shared<DecodeShare>(
+        samplings_, share_limits(options, compute_threads(options)));
   return late;
 }
 

@@ -287,7 +287,7 @@ static void check_addresses(const Job& job, const Output& out) {
 
 EXPORT int cuModuleGetFunction(void** function, void*, const char* name) {
   static const std::map<std::string, int> known{
-      {"weigh", 1}, {"first_pass", 2}, {"second_pass", 3}, {"gray_sums", 4}, {"mix", 5}};
+      {"weigh", 1}, {"first_pass", 2}, {"second_pass", 3}, {"gray_sums", 4}, {"mix", 5}, {"colours", 6}};
   const auto at = known.find(name);
   if (at == known.end()) return 500;
   *function = reinterpret_cast<void*>(static_cast<intptr_t>(at->second));
@@ -298,7 +298,7 @@ EXPORT int cuModuleGetFunction(void** function, void*, const char* name) {
 struct Launch {
   intptr_t which = 0;
   unsigned long long jobs = 0;
-  int number = 0;  // channels of the first pass, the round of sums
+  int number = 0;  // channels of the pixels, the round of sums
   Output out{};
   Mixing mixing{};
 };
@@ -331,8 +331,8 @@ EXPORT int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsi
     launch.mixing = *static_cast<Mixing*>(parameters[0]);
   } else {
     launch.jobs = *static_cast<unsigned long long*>(parameters[0]);
-    if (launch.which == 2) launch.number = *static_cast<int*>(parameters[1]);
-    if (launch.which >= 3) launch.out = *static_cast<Output*>(parameters[1]);
+    if (launch.which == 6) launch.number = *static_cast<int*>(parameters[1]);
+    if (launch.which == 3 || launch.which == 4) launch.out = *static_cast<Output*>(parameters[1]);
     if (launch.which == 4) launch.number = *static_cast<int*>(parameters[2]);
   }
   static const bool whole_grid = setting("HEADRACE_STANDIN_GRID", 0) != 0;
@@ -345,10 +345,11 @@ EXPORT int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsi
     const Job* jobs = reinterpret_cast<const Job*>(launch.jobs);
     standin::run_grid(grid, threads, turn, [&] {
       if (launch.which == 1) weigh(jobs);
-      if (launch.which == 2) first_pass(jobs, launch.number);
+      if (launch.which == 2) first_pass(jobs);
       if (launch.which == 3) second_pass(jobs, launch.out);
       if (launch.which == 4) gray_sums(jobs, launch.out, launch.number);
       if (launch.which == 5) mix(launch.mixing);
+      if (launch.which == 6) colours(jobs, launch.number);
     });
   };
   Streams::all().add(stream_of(stream, "cuLaunchKernel"), {kernel, nullptr, nullptr, 0, true});

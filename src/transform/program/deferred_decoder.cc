@@ -45,8 +45,6 @@ class DeferredDecoder final : public Decoder {
   }
   const TensorSpec& output() const override { return output_; }
   const DeferredSpec* deferred() const override { return &spec_; }
-  bool is_light() const override { return true; }
-
   uint64_t damaged() const override { return damaged_; }
 
   Status run(std::span<const Bytes> inputs, SampleContext& context, Slot& out) const override {
@@ -158,9 +156,13 @@ class DeferredDecoder final : public Decoder {
     HEADRACE_ASSIGN(const MutableBytes room, room_for(value.picture, {}, bytes, out));
     ImageOptions options = program_.limits;
     options.damaged = &damaged_;
-    HEADRACE_TRY(render_deferred(value, program_.mode, options, room));
-    spec_.share->decoded_on_cpu(steady_ns() - begin);
-    return {};
+    spec_.share->begins_on_cpu();
+    const Status status = render_deferred(value, program_.mode, options, room);
+    if (status.ok())
+      spec_.share->decoded_on_cpu(steady_ns() - begin);
+    else
+      spec_.share->failed_on_cpu();
+    return status;
   }
 
   const Program program_;
