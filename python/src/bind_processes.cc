@@ -9,6 +9,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "python_buffer.h"
 #include "worker_pool.h"
 
 namespace nb = nanobind;

@@ -115,16 +115,18 @@ class TextFiles {
   std::vector<FileInfo> files_;
 };
 
-// The Python ints of a list, each from 0 to `below` - 1, and `end` unless it is negative.
+// The Python ints of a list or tuple, each from 0 to `below` - 1, and `end` unless it is negative.
 template <typename T>
 void put_document(PyObject* numbers, int64_t end, int64_t below, std::vector<T>& out) {
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(numbers);
-  PyObject** items = PySequence_Fast_ITEMS(numbers);
+  // PySequence_Fast's macros are no part of the stable ABI.
+  const bool is_list = PyList_Check(numbers);
+  const Py_ssize_t n = is_list ? PyList_Size(numbers) : PyTuple_Size(numbers);
   const size_t before = out.size();
   out.resize(before + static_cast<size_t>(n) + (end >= 0 ? 1 : 0));
   T* at = out.data() + before;
   for (Py_ssize_t i = 0; i < n; ++i) {
-    const long number = PyLong_AsLong(items[i]);
+    PyObject* item = is_list ? PyList_GetItem(numbers, i) : PyTuple_GetItem(numbers, i);
+    const long number = PyLong_AsLong(item);
     if (number < 0 || number >= below) {
       if (PyErr_Occurred() != nullptr) throw nb::python_error();
       check(

@@ -15,6 +15,7 @@
 #include "convert.h"
 #include "errors.h"
 #include "held_object.h"
+#include "python_buffer.h"
 #include "trace/counters.h"
 #include "worker_pool.h"
 

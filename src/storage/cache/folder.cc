@@ -16,9 +16,9 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
-#include <random>
 #include <thread>
 
+#include "base/entropy.h"
 #include "base/per_process.h"
 #include "storage/folder.h"
 #include "trace/clock.h"
@@ -238,7 +238,7 @@ std::string CacheFolder::segment_path(const Hash128& object, uint64_t number) co
 
 std::string CacheFolder::temporary_path() const {
   static std::atomic<uint64_t> numbers{0};
-  static const uint64_t salt = std::random_device()();
+  static const uint64_t salt = entropy_word();
   return fmt::format("{}/tmp/{}-{:x}-{}", path_, ::getpid(), salt, numbers.fetch_add(1));
 }
 

@@ -11,10 +11,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <random>
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
+#include "base/entropy.h"
 #include "storage/cache/checksum.h"
 #include "trace/clock.h"
 
@@ -62,16 +62,11 @@ bool lock_claim(int fd, uint32_t block, short how) {
   return ::fcntl(fd, F_OFD_SETLK, &range) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
-uint64_t random_word() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
-
 std::array<std::byte, kPage> make_head(const SegmentName& name) {
   std::array<std::byte, kPage> page{};
   const MutableBytes head(page);
   std::memcpy(head.data(), kMagic.data(), 8);
-  store_le(head.subspan(8), random_word());
+  store_le(head.subspan(8), entropy_word());
   store_le(head.subspan(16), name.object.high);
   store_le(head.subspan(24), name.object.low);
   store_le(head.subspan(32), name.number);
