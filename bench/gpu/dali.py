@@ -73,7 +73,7 @@ def batches(threads: int) -> Iterator[torch.Tensor]:
 
 def alone(threads: int, seconds: float = 4.0) -> float:
     stream = batches(threads)
-    for _ in range(20):
+    for _ in range(100):
         next(stream)
     torch.cuda.synchronize()
     begin, count = time.perf_counter(), 0
@@ -87,11 +87,9 @@ def alone(threads: int, seconds: float = 4.0) -> float:
 def trained(model: str, threads: int) -> dict[str, Any]:
     import train
 
-    step, steps = train.model_of(model), int(os.environ.get("HEADRACE_BENCH_STEPS", "60"))
     label = torch.randint(0, 10, (common.BATCH,), device="cuda")
-    full = train.rate(step, train.again(), steps)
-    got = train.rate(step, ((image.permute(0, 3, 1, 2), label) for image in batches(threads)), steps)
-    return {"model": model, "way": "dali", "rate": round(got), "replayed": round(full), "share": round(got / full, 3)}
+    source = ((image.permute(0, 3, 1, 2), label) for image in batches(threads))
+    return train.measured(train.model_of(model), train.steps_of(model), model, "dali", source)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages of bench/gpu, each under 8 minutes and resumable: python bench/gpu/run.py build|check|nvjpeg|copies|alone|train|dali|table.
+"""The stages of bench/gpu, each under 8 minutes and resumable: python bench/gpu/run.py build|check|stress|nvjpeg|copies|alone|train|dali|table.
 
 A stage is a list of short programs. Each writes its results to build/results/gpu.jsonl; those that are there already are not run
-again (--again: they are). A stage ends by itself after 7 minutes and says what is left: the same command goes on there.
+again (--again: they are). --only '(gpu|dali) (1|2)$' runs those whose name the pattern finds. A stage ends by itself after 7 minutes and says what is left: the same command goes on there.
 --dry: the same programs for a moment on the CPU, to see that they run; nothing is measured.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -37,12 +38,14 @@ def tasks_of(stage: str, dry: bool) -> list[Task]:
     if stage == "check":
         counts = ("60",) if dry else ("2000", "10000", "40000")
         return [Task(f"check {n}", ("check.py", n), seconds=200) for n in counts]
+    if stage == "stress":
+        return [Task("stress", ("stress.py",), seconds=300)]
     if stage == "nvjpeg":
         return [Task("nvjpeg", ("nvjpeg.py",), cores=2, seconds=120)]
     if stage == "copies":
         return [Task("copies", ("copies.py",), seconds=90)]
     cores = (2,) if dry else CORES
-    ways = ("cpu",) if dry else ("gpu", "auto", "cpu")
+    ways = ("cpu", "cpu:memory") if dry else ("gpu", "gpu:memory", "auto", "cpu")
     if stage == "alone":
         return [Task(f"alone {way} {n}", ("alone.py", way), n, 90) for n in cores for way in ways]
     if stage == "train":
@@ -52,7 +55,7 @@ def tasks_of(stage: str, dry: bool) -> list[Task]:
     if stage == "dali":
         alone = [Task(f"dali alone {n}", ("dali.py", "alone"), n, 90) for n in cores]
         return alone + [Task(f"dali {m} {n}", ("dali.py", m), n, 120) for m in ("resnet50", "resnet18") for n in cores]
-    raise SystemExit(f"there is no stage {stage!r}: build, check, nvjpeg, copies, alone, train, dali, table")
+    raise SystemExit(f"there is no stage {stage!r}: build, check, stress, nvjpeg, copies, alone, train, dali, table")
 
 
 def done() -> set[str]:
@@ -92,6 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", nargs="+")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--only", default="", help="a regular expression: of the programs those that it finds by name")
     parser.add_argument("--dry", action="store_true")
     asked = parser.parse_args()
     if asked.dry:
@@ -104,7 +108,7 @@ def main() -> int:
             print(table.made_of(common.results()))
             continue
         begin, known = time.monotonic(), set() if asked.again or asked.dry else done()
-        left = [t for t in tasks_of(stage, asked.dry) if t.name not in known]
+        left = [t for t in tasks_of(stage, asked.dry) if t.name not in known and re.search(asked.only, t.name)]
         print(f"== {stage}: {len(left)} to run", flush=True)
         for i, task in enumerate(left):
             if time.monotonic() - begin + task.seconds > MOST_SECONDS + 60:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training on what a loader brings, as a share of the rate with one batch again and again.
 
-python bench/gpu/train.py resnet50 gpu     (or resnet18; gpu, auto, cpu, dataloader)
+python bench/gpu/train.py resnet50 gpu     (or resnet18; gpu, auto, cpu, gpu:memory, dataloader)
 dataloader is torch's DataLoader with torchvision's decoder, crop and flip, a process for each core, pinned.
 """
 
@@ -38,7 +38,7 @@ def model_of(name: str) -> Any:
 
 
 def rate(step: Any, source: Iterator[tuple[torch.Tensor, torch.Tensor]], steps: int) -> float:
-    for _ in range(1 if common.is_dry() else 8):
+    for _ in range(1 if common.is_dry() else 30):
         step(*next(source))
     common.synchronize()
     begin = time.perf_counter()
@@ -55,9 +55,8 @@ def again() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         yield image, label
 
 
-def ours(decode: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    made = common.loader(common.photos(4000), device="cuda", decode=decode)
-    for batch in common.batches(made):
+def ours(way: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    for batch in common.batches(common.loader_of(way)):
         yield batch["image"].permute(0, 3, 1, 2), batch["label"]
 
 
@@ -101,14 +100,23 @@ def dataloader() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
             yield scaled, label.to(WHERE, non_blocking=True)
 
 
+def steps_of(name: str) -> int:
+    """Some seconds."""
+    return int(os.environ.get("HEADRACE_BENCH_STEPS", "1" if common.is_dry() else "100" if name == "resnet50" else "240"))
+
+
+def measured(step: Any, steps: int, name: str, way: str, source: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, Any]:
+    """The rate between two of one batch again and again."""
+    before = rate(step, again(), steps // 2 or 1)
+    got = rate(step, source, steps)
+    replayed = (before + rate(step, again(), steps // 2 or 1)) / 2
+    return {"model": name, "way": way, "rate": round(got), "replayed": round(replayed), "share": round(got / replayed, 3)}
+
+
 def main(name: str, ways: list[str]) -> None:
-    step, steps = model_of(name), int(os.environ.get("HEADRACE_BENCH_STEPS", "1" if common.is_dry() else "60"))
-    full = rate(step, again(), steps)
+    step, steps = model_of(name), steps_of(name)
     for way in ways:
-        got = rate(step, dataloader() if way == "dataloader" else ours(way), steps)
-        common.record(
-            "train", {"model": name, "way": way, "rate": round(got), "replayed": round(full), "share": round(got / full, 3)}
-        )
+        common.record("train", measured(step, steps, name, way, dataloader() if way == "dataloader" else ours(way)))
 
 
 if __name__ == "__main__":
