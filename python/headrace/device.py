@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from . import _core, checks
 from .errors import UsageError
+from .messages import INFO, tell_once
 
 Decode = Literal["auto", "gpu", "cpu"]
 _DECODE = {"auto": _core.DecodeOn.AUTO, "gpu": _core.DecodeOn.GPU, "cpu": _core.DecodeOn.CPU}
@@ -36,6 +38,7 @@ def target_of(device: Any, decode: str, output: str) -> Target:
     if output not in ("jax", "cupy"):
         raise UsageError(f'device={device!r} goes with output="torch", "jax" or "cupy"')
     add_folders()
+    _tell_of_queues(how)
     return Target(index, how, None, _cupy_stream if output == "cupy" else None)
 
 
@@ -77,6 +80,7 @@ def _for_torch(device: Any, decode: str, how: _core.DecodeOn) -> Target:
         raise UsageError(f"device={device!r}: PyTorch sees {torch.cuda.device_count()} CUDA devices, counted from 0")
     torch.cuda.init()
     add_folders()
+    _tell_of_queues(how)
     where = torch.device("cuda", index)
     stream = torch.cuda.current_stream
 
@@ -84,6 +88,16 @@ def _for_torch(device: Any, decode: str, how: _core.DecodeOn) -> Target:
         return int(stream(where).cuda_stream)
 
     return Target(index, how, where, stream_of)
+
+
+def _tell_of_queues(decode: _core.DecodeOn) -> None:
+    """CUDA puts all streams into eight queues unless told otherwise; nvJPEG alone has seven streams for a decoder."""
+    if decode is not _core.DecodeOn.CPU and "CUDA_DEVICE_MAX_CONNECTIONS" not in os.environ:
+        tell_once(
+            "decoding on the GPU is faster beside a training step with CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment, "
+            "set before the program starts: else copies of the decoder wait behind kernels of the step",
+            INFO,
+        )
 
 
 def _cupy_stream() -> int:
