@@ -439,6 +439,8 @@ TEST(PoolLimit, begins_with_what_the_distance_asks_for) {
   usual.began(PoolLimit::kNear);
   far.began(PoolLimit::kFar);
   EXPECT_EQ(near.limit(), PoolLimit::kFirstNear);
+  EXPECT_EQ(near.little_limit(), PoolLimit::kLittleNear);
+  EXPECT_EQ(far.little_limit(), 128u);
   EXPECT_EQ(usual.limit(), PoolLimit::kFirst);
   EXPECT_EQ(far.limit(), PoolLimit::kFirstFar);
   far.began(1);  // only the first tells
