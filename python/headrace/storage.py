@@ -180,6 +180,22 @@ def using(given: Storage | None, *sources: Any, once: bool = False) -> Iterator[
         scope.exit()
 
 
+def current_storage() -> _core.StorageScope:
+    """With what this thread opens, for ``same_storage`` in others."""
+    return _core.StorageScope.current()
+
+
+@contextlib.contextmanager
+def same_storage(scope: _core.StorageScope) -> Iterator[None]:
+    """What is opened inside, by this thread, is opened as by the one that asked for ``scope``."""
+    own = scope.again()
+    own.enter()
+    try:
+        yield
+    finally:
+        own.exit()
+
+
 # -- credentials by botocore -----------------------------------------------------------------------
 
 _sessions: dict[str | None, Any] = {}

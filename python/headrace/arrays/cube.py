@@ -11,6 +11,8 @@ import numpy as np
 
 from ..errors import Unsupported, UsageError
 from ..messages import tell_once
+from ..storage import current_storage, same_storage
+from . import stored_files
 from .alike import in_units_of_the_first, units_of
 from .calendars import times_of
 from .files import expanded, kind_of, named_arrays
@@ -20,6 +22,9 @@ from .model import MOST_KEPT, Stored, by_values, is_coordinate, listed, unpacked
 from .texts import texts_alike
 from .timeline import Timeline
 from .volumes import read_cases
+
+#: Files of a server whose coordinates are read at a time.
+_AT_ONCE = 32
 
 
 class Cube:
@@ -83,6 +88,23 @@ class Cube:
             stored.kept = values.tobytes()
         return by_values(stored, stored.kept)
 
+    def _know_all(self, coordinates: Sequence[Stored]) -> None:
+        """The values of coordinates of several files, of servers many at a time: each is some round trips."""
+        unknown = [p for p in coordinates if is_coordinate(p) and not p.kept]
+        if len(unknown) < 2 or not stored_files.is_url(self.where):
+            for p in unknown:
+                self._known_values(p)
+            return
+        from concurrent.futures import ThreadPoolExecutor  # not for those who open one file
+
+        def know(stored: Stored) -> None:
+            with same_storage(scope):
+                self._known_values(stored)
+
+        scope = current_storage()
+        with ThreadPoolExecutor(min(_AT_ONCE, len(unknown)), thread_name_prefix="hr-grids") as pool:
+            list(pool.map(know, unknown))
+
     def variable(self, name: str) -> Stored:
         first = self.files[0]
         if not isinstance(name, str) or name not in first:
@@ -115,6 +137,7 @@ class Cube:
             if dim == along or dim in self._same or first is None or not is_coordinate(first):
                 continue
             self._same.add(dim)
+            self._know_all([o for arrays in self.files if (o := arrays.get(dim)) is not None and o.shape == first.shape])
             lead, _ = self.paths[0]
             for (place, _), arrays in zip(self.paths[1:], self.files[1:]):
                 other = arrays.get(dim)
@@ -137,8 +160,7 @@ class Cube:
         numbers = [p for p in found if p is not None and not p.why and p.dims == (along,) and _is_numbers(p)]
         if len(numbers) < len(found):
             return None
-        for p in numbers:
-            self._known_values(p)
+        self._know_all(numbers)
         parts = in_units_of_the_first([path for path, _ in self.paths], numbers)
         known = unpacked_alike([self._known_values(p) for p in parts])
         values = [values_of(self, p, parts=[p]) for p in known if p.shape[0]]
