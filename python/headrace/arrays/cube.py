@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import Unsupported, UsageError
 from ..messages import tell_once
-from ..storage import current_storage, same_storage
+from ..storage import each_at_once
 from . import stored_files
 from .alike import in_units_of_the_first, units_of
 from .calendars import times_of
@@ -22,9 +22,6 @@ from .model import MOST_KEPT, Stored, by_values, is_coordinate, listed, unpacked
 from .texts import texts_alike
 from .timeline import Timeline
 from .volumes import read_cases
-
-#: Files of a server whose coordinates are read at a time.
-_AT_ONCE = 32
 
 
 class Cube:
@@ -41,10 +38,12 @@ class Cube:
         kept = Kept(self.paths, "", index, lambda: kind_of(self.paths[0][0]))
         self._kept, self.kind = kept, kept.format
         try:
-            self.files = [
-                kept.arrays(p, g, lambda p=p, g=g: named_arrays(p, g, all_of_them))  # type: ignore[misc]
-                for p, g in self.paths
-            ]
+
+            def look(place: tuple[str, str]) -> Mapping[str, Stored]:
+                return kept.arrays(*place, lambda: named_arrays(*place, all_of_them))
+
+            far = stored_files.is_url(self.paths[0][0])
+            self.files = each_at_once(look, self.paths, 32 if far else 1)
             if self.kind != "zarr" and not all_of_them:  # Zarr's chunks are looked for when they are asked for
                 self.keep()
         except BaseException:
@@ -91,19 +90,7 @@ class Cube:
     def _know_all(self, coordinates: Sequence[Stored]) -> None:
         """The values of coordinates of several files, of servers many at a time: each is some round trips."""
         unknown = [p for p in coordinates if is_coordinate(p) and not p.kept]
-        if len(unknown) < 2 or not stored_files.is_url(self.where):
-            for p in unknown:
-                self._known_values(p)
-            return
-        from concurrent.futures import ThreadPoolExecutor  # not for those who open one file
-
-        def know(stored: Stored) -> None:
-            with same_storage(scope):
-                self._known_values(stored)
-
-        scope = current_storage()
-        with ThreadPoolExecutor(min(_AT_ONCE, len(unknown)), thread_name_prefix="hr-grids") as pool:
-            list(pool.map(know, unknown))
+        each_at_once(self._known_values, unknown, 32 if stored_files.is_url(self.where) else 1)
 
     def variable(self, name: str) -> Stored:
         first = self.files[0]
