@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kNominalFile = 128 << 10;  // a plain file of unknown size, until some were seen
 // Reads of whole units from here on get their pages before they are sent.
 constexpr uint64_t kFreshBytes = 1 << 20;
-// With fewer processors the requests only wait for it.
+// With fewer processors a server that answers at once only waits for it.
 constexpr int kEnoughProcessors = 4;
 constexpr int kReadEarly = 256;  // chunks that are read ahead after one was not in the page cache
 
@@ -28,7 +28,7 @@ Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters,
       memory_(memory),
       counters_(counters),
       active_(active),
-      clears_pages_(work.is_far && usable_cpus() >= kEnoughProcessors) {
+      has_idle_processors_(usable_cpus() >= kEnoughProcessors) {
   const EngineOptions& o = work.options;
   for (const SourceWork& source : work.sources)
     read_ahead_.push_back(std::make_unique<ReadAhead>(o.read_ahead_bytes, o.memory_budget_bytes / 2,
@@ -232,7 +232,9 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, Chunk& first) {
   request.offset = unit->unit.offset;
   request.length = bytes;
   request.priority = step;
-  const bool may_be_fresh = clears_pages_ && !work_.sources[source].policy.in_caller &&
+  const ReadPolicy& policy = work_.sources[source].policy;
+  const bool may_be_fresh = work_.is_far && !policy.in_caller &&
+                            (!policy.answers_soon || has_idle_processors_) &&
                             bytes >= kFreshBytes && bytes != kWholeFile;
   if (unit->parts.empty())
     give_memory(*unit, may_be_fresh, request);

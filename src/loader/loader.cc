@@ -348,7 +348,8 @@ void Loader::choose_policies(const LoaderOptions& options) {
 }
 
 // Runs of which all stay in memory, and of which a shuffled batch needs nearly every one: those
-// that wait together become few requests, for whole files where these are small.
+// that wait together become few requests, for whole files where these are small.  Of a server that
+// answers at once few are under way at a time; of others all would share the wire with the first.
 void Loader::ask_for_all_that_is_kept() {
   uint64_t all = 0;
   for (size_t k = 0; k < works_.size(); ++k)
@@ -356,7 +357,7 @@ void Loader::ask_for_all_that_is_kept() {
   if (all > engine_options_.memory_budget_bytes / 2) return;
   for (size_t k = 0; k < works_.size(); ++k) {
     ReadPolicy& policy = works_[k].policy;
-    if (policy.runs && !policy.in_caller)
+    if (policy.runs && policy.answers_soon)
       policy.first_bytes =
           std::max(policy.first_bytes, std::min(plan_sources_[k].bytes, kMostAtOnce));
   }
