@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import time
 
 import headrace as hr
 import numpy as np
@@ -213,3 +214,45 @@ def test_the_core_sees_what_python_sees_of_zarr(tmp_path, version, dtype, shards
         assert np.array_equal(got.get("file_bytes", []), want.file_bytes)
         assert got["attributes"] == want.attributes
     assert not core
+
+
+def write_steps(folder, files, moved=None):
+    """Files that follow each other in time, on one grid, or one of them on another."""
+    netcdf4 = pytest.importorskip("netCDF4")
+    for i in range(files):
+        with netcdf4.Dataset(folder / f"{i:02d}.nc", "w") as f:
+            for name, values in (
+                ("time", np.arange(2.0) + 2 * i),
+                ("lat", np.arange(4.0) + (i == moved)),
+                ("lon", np.arange(5.0)),
+            ):
+                f.createDimension(name, len(values))
+                f.createVariable(name, "f8", (name,))[:] = values
+            f.createVariable("t", "f4", ("time", "lat", "lon"))[:] = np.arange(40).reshape(2, 4, 5) + 40 * i
+
+
+def test_grids_of_many_files_are_compared(tmp_path, far):
+    write_steps(tmp_path / "far", 8)
+    local = hr.open(sorted(str(p) for p in (tmp_path / "far").glob("*.nc")), {"t": hr.array("t")})
+    ds = hr.open("far://*.nc", {"t": hr.array("t")})
+    assert len(ds) == 16 and np.array_equal(column(ds, "t"), column(local, "t"))
+    write_steps(tmp_path / "far", 8, moved=5)
+    with pytest.raises(hr.UsageError, match=r"'lat' is 0, 1, 2, 3 in far://00\.nc and 1, 2, 3, 4 in far://05\.nc"):
+        hr.open("far://*.nc", {"t": hr.array("t")})
+
+
+@pytest.mark.alone
+def test_coordinates_of_many_files_are_read_at_a_time(tmp_path, monkeypatch):
+    """Two axes and the time of 16 files are 48 reads: one after the other they would take 48 latencies more."""
+    (tmp_path / "far").mkdir()
+    write_steps(tmp_path / "far", 16)
+    monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "cache"))
+    took = []
+    for latency_ms in (1, 40):
+        store = _core.testing_scheme("slow", str(tmp_path / "far"), latency_ms=latency_ms)
+        ds = hr.open("slow://*.nc")
+        start = time.monotonic()
+        hr.Loader(ds, 4, {"t": hr.array("t")}, output="numpy").close()
+        took.append(time.monotonic() - start)
+        store.close()
+    assert took[1] - took[0] < 0.039 * 24

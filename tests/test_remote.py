@@ -261,6 +261,31 @@ def test_redirects_to_another_server_carry_no_token(odd: servers.Odd, web: serve
     assert seen and set(seen) == {"Bearer canary-token"}
 
 
+def test_a_list_that_names_another_server_gives_it_no_token(odd: servers.Odd, tmp_path: pathlib.Path) -> None:
+    """Secrets go to the servers that the call names, whatever servers the list names."""
+    seen = []
+
+    def answer(handler: Any, number: int) -> bool:
+        seen.append(handler.headers.get("Authorization"))
+        handler.body(200, b"three")
+        return True
+
+    storage = hr.storage(token="canary-token")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("three")
+    with servers.odd_server(other) as stranger:
+        stranger.answer = answer
+        for folder in (odd.folder, tmp_path):
+            (folder / "list.txt").write_text(stranger.url("a.txt") + "\n")
+        assert hr.open(odd.url("list.txt"), storage=storage)[0]["txt"] == "three"
+        assert hr.open(tmp_path / "list.txt", storage=storage)[0]["txt"] == "three"
+        assert seen and set(seen) == {None}
+        seen.clear()
+        assert hr.open(tmp_path / "list.txt", root=stranger.url(), storage=storage)[0]["txt"] == "three"
+        assert set(seen) == {"Bearer canary-token"}
+
+
 def test_signatures_are_those_of_botocore(odd: servers.Odd) -> None:
     """Of what is sent, keys with odd characters, queries, tokens and all, botocore computes the same signature."""
     auth = pytest.importorskip("botocore.auth")

@@ -136,6 +136,29 @@ def test_lists_and_globs_of_pictures(s3: servers.S3, web: servers.Web) -> None:
             hr.open([web.url(f"data/{names[0]}"), other, web.url(f"data/{names[1]}")])
 
 
+def test_a_local_list_names_files_of_servers(s3: servers.S3, web: servers.Web, tmp_path: pathlib.Path) -> None:
+    folder = pathlib.Path(write_class_folders(s3.folder / "listed", 12))
+    files = sorted(folder.glob("*/*.jpg"))
+    names = [os.fspath(p.relative_to(s3.folder)) for p in files]
+    expected = [p.read_bytes() for p in files]
+    options = {"batch_size": 5, "fields": {"x": hr.bytes("jpg")}, "shuffle": False, "tail": "keep", "output": "numpy"}
+    urls = {
+        "s3": [f"s3://bucket/{n}" for n in names],
+        "web": [web.url(f"data/{n}") for n in names],
+        "all": [[f"s3://bucket/{n}", web.url(f"data/{n}"), os.fspath(p)][i % 3] for i, (n, p) in enumerate(zip(names, files))],
+    }
+    for name, listed in urls.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text("path,n\n" + "".join(f"{url},{i}\n" for i, url in enumerate(listed)))
+        if name == "web":  # in a table an https:// URL is a text
+            path = tmp_path / "web.txt"
+            path.write_text("\n".join(listed))
+        for cache in (None, tmp_path / "cache"):
+            loader = hr.Loader(path, storage=s3.storage(), cache=cache, **options)
+            for epoch in range(2):
+                assert [bytes(v) for batch in loader.epoch(epoch) for v in batch["x"]] == expected, (name, cache, epoch)
+
+
 def test_a_data_set_reads_samples_by_number(places: Any, s3: servers.S3) -> None:
     url = f"s3://bucket/{places('tar').relative_to(s3.folder)}"
     remote, local = hr.open(url, storage=s3.storage()), hr.open(os.fspath(places("tar")))

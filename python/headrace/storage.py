@@ -6,14 +6,17 @@ from __future__ import annotations
 import contextlib
 import os
 import threading  # here: imported first by a thread of the engine it would take that one for the main thread
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 from . import _core
 from .checks import checked_bool, one_of, whole
 from .errors import UsageError
 from .messages import warn
 from .other_stores import open_reader
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 #: What leaves no message, no pickle and no state.
 _SECRETS = ("access_key", "secret_key", "session_token", "token", "user", "password", "headers")
@@ -178,6 +181,26 @@ def using(given: Storage | None, *sources: Any, once: bool = False) -> Iterator[
         yield
     finally:
         scope.exit()
+
+
+def each_at_once(work: Callable[[T], R], items: Sequence[T], most: int) -> list[R]:
+    """``work`` of each, in their order: of servers each is some round trips. What its threads open is opened as by this one."""
+    if len(items) < 2 or most < 2:
+        return [work(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # not for those who open one file
+
+    scope = _core.StorageScope.current()
+
+    def in_thread(item: T) -> R:
+        same = scope.again()
+        same.enter()
+        try:
+            return work(item)
+        finally:
+            same.exit()
+
+    with ThreadPoolExecutor(min(most, len(items)), thread_name_prefix="hr-look") as pool:
+        return list(pool.map(in_thread, items))
 
 
 # -- credentials by botocore -----------------------------------------------------------------------

@@ -70,7 +70,13 @@ namespace {
 SourceHandle open_arrays(nb::handle d) {
   SourceHandle out;
   const std::shared_ptr<const Store> store = store_of(d);
-  out.source = unwrap(make_array_source(description_of(d, *store), store));
+  ArrayDescription description = description_of(d, *store);
+  Result<std::shared_ptr<const Source>> made = internal("not opened");
+  {
+    nb::gil_scoped_release release;  // it may ask a server
+    made = make_array_source(std::move(description), store);
+  }
+  out.source = unwrap(std::move(made));
   out.format = nb::cast<std::string>(d["format"]);
   out.notices = nb::cast<std::vector<std::string>>(d["notices"]);
   if (has(d, "readers"))

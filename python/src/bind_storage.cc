@@ -91,14 +91,18 @@ class StorageScope {
   StorageScope(const nb::dict& options, bool once) : options_(options_of(options)) {
     if (once) options_.opening = std::make_shared<OpeningMemo>();
   }
+  explicit StorageScope(StoreOptions options) : options_(std::move(options)), is_lent_(true) {}
   void enter() { scope_.emplace(options_); }
   void exit() {
-    if (options_.opening != nullptr) options_.opening->end();
+    if (options_.opening != nullptr && !is_lent_) options_.opening->end();
     scope_.reset();
   }
+  // The same for another thread; ends nothing.
+  StorageScope* again() const { return new StorageScope(options_); }
 
  private:
   StoreOptions options_;
+  bool is_lent_ = false;  // what is asked once is another scope's
   std::optional<ScopedStoreOptions> scope_;
 };
 
@@ -121,6 +125,10 @@ nb::list stores() {
 void bind_storage(nb::module_& m) {
   nb::class_<StorageScope>(m, "StorageScope")
       .def(nb::init<const nb::dict&, bool>(), nb::arg("options"), nb::arg("once") = false)
+      .def_static(
+          "current", [] { return new StorageScope(current_store_options()); },
+          nb::rv_policy::take_ownership)
+      .def("again", &StorageScope::again, nb::rv_policy::take_ownership)
       .def("enter", &StorageScope::enter)
       .def("exit", &StorageScope::exit);
   m.def("stores", &stores);

@@ -13,6 +13,7 @@ constexpr uint64_t kManyReads = 1024;
 constexpr uint64_t kLargeRead = uint64_t{1} << 20;
 constexpr uint64_t kFewReads = 20;
 constexpr uint64_t kFar = 20'000'000;                  // ns
+constexpr uint64_t kSoon = 5'000'000;                  // ns
 constexpr uint64_t kRequestBytes = uint64_t{2} << 20;  // what a server could send meanwhile
 
 uint64_t rate_of(const StoreCost& cost) {
@@ -38,6 +39,7 @@ bool is_slow(const StoreCost& cost, uint64_t bytes) {
 ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_ahead_bytes) {
   ReadPolicy policy;
   policy.is_far = !cost.is_near() || is_slow(cost, read_bytes);
+  policy.answers_soon = !cost.in_caller && cost.latency_ns < kSoon;
   policy.in_caller = cost.in_caller;
   if (!policy.is_far) return policy;
   // Long enough that the useful number of reads fills what may be under way; not so long that the

@@ -24,6 +24,8 @@ struct ReadPolicy {
   // What lies in the page cache is read by the thread that decodes it, just before: it is then in
   // the processor's cache, and no other thread is woken.
   bool late = false;
+  // A server that answers at once: what is prepared before a request only delays it.
+  bool answers_soon = false;
   // A run whose values are this large on average is read in parts, where they are handed over.
   uint64_t least_part_bytes = 16 << 10;
   uint64_t gap_bytes = 16 << 10;  // two extents nearer than this become one read

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/guard.h"
+#include "base/machine.h"
 #include "base/prefault.h"
 #include "engine/decoding.h"
 #include "engine/read_now.h"
@@ -16,12 +17,18 @@ namespace {
 constexpr uint64_t kNominalFile = 128 << 10;  // a plain file of unknown size, until some were seen
 // Reads of whole units from here on get their pages before they are sent.
 constexpr uint64_t kFreshBytes = 1 << 20;
+// With fewer processors a server that answers at once only waits for it.
+constexpr int kEnoughProcessors = 4;
 constexpr int kReadEarly = 256;  // chunks that are read ahead after one was not in the page cache
 
 }  // namespace
 
 Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active)
-    : work_(work), memory_(memory), counters_(counters), active_(active) {
+    : work_(work),
+      memory_(memory),
+      counters_(counters),
+      active_(active),
+      has_idle_processors_(usable_cpus() >= kEnoughProcessors) {
   const EngineOptions& o = work.options;
   for (const SourceWork& source : work.sources)
     read_ahead_.push_back(std::make_unique<ReadAhead>(o.read_ahead_bytes, o.memory_budget_bytes / 2,
@@ -225,7 +232,9 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, Chunk& first) {
   request.offset = unit->unit.offset;
   request.length = bytes;
   request.priority = step;
-  const bool may_be_fresh = work_.is_far && !work_.sources[source].policy.in_caller &&
+  const ReadPolicy& policy = work_.sources[source].policy;
+  const bool may_be_fresh = work_.is_far && !policy.in_caller &&
+                            (!policy.answers_soon || has_idle_processors_) &&
                             bytes >= kFreshBytes && bytes != kWholeFile;
   if (unit->parts.empty())
     give_memory(*unit, may_be_fresh, request);

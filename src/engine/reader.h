@@ -85,6 +85,7 @@ class Reader {
   Memory& memory_;
   EngineCounters& counters_;
   WorkCount& active_;
+  const bool has_idle_processors_;  // beside those that receive and decode
   Decoding* decoding_ = nullptr;
   std::function<void()> on_room_;
   std::vector<std::unique_ptr<ReadAhead>> read_ahead_;  // of each source

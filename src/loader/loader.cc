@@ -90,6 +90,8 @@ constexpr uint64_t kAheadBytes = uint64_t{4} << 20;
 constexpr uint64_t kMostSmallBatches = 16;
 
 constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of a block, about
+// Asked for before anything is known of the rate: who takes one batch wants no more.
+constexpr uint64_t kMostAtOnce = uint64_t{512} << 20;
 
 // Enough batches to keep every thread busy while the consumer takes one.
 size_t batches_ahead(uint64_t batch, int threads) {
@@ -330,8 +332,12 @@ void Loader::choose_policies(const LoaderOptions& options) {
   for (const LoaderSource& source : sources_) samples += source.source->size();
   const uint64_t first_batch_bytes =
       bytes / std::max<uint64_t>(1, samples) * (cut.batch / std::max(1u, cut.world));
-  // The first batch comes by ranges, all of it: of runs it would need nearly every one.
-  e.ranges_first_bytes = std::min(e.ranges_first_bytes, std::max(bytes / 64, first_batch_bytes));
+  // The first batch comes by ranges, all of it: of runs it would need nearly every one.  In order
+  // it needs the first ones, and nothing is read twice.
+  const bool is_in_order = state.mode == OrderMode::kNone && cut.world == 1;
+  e.ranges_first_bytes =
+      is_in_order ? 0 : std::min(e.ranges_first_bytes, std::max(bytes / 64, first_batch_bytes));
+  ask_for_all_that_is_kept();
   // Runs pay when the pools of this rank fit: about L/R of them are open at a time.
   if (!reads_runs() || held <= e.memory_budget_bytes / 2) return;
   for (SourceWork& work : works_) work.policy.runs = false;
@@ -340,6 +346,22 @@ void Loader::choose_policies(const LoaderOptions& options) {
       "reading single samples instead of whole runs: the pools of this rank take {} MiB of a "
       "memory budget of {} MiB",
       held >> 20, e.memory_budget_bytes >> 20));
+}
+
+// Runs of which all stay in memory, and of which a shuffled batch needs nearly every one: those
+// that wait together become few requests, for whole files where these are small.  Of a server that
+// answers at once few are under way at a time; of others all would share the wire with the first.
+void Loader::ask_for_all_that_is_kept() {
+  uint64_t all = 0;
+  for (size_t k = 0; k < works_.size(); ++k)
+    if (works_[k].policy.runs) all += plan_sources_[k].bytes;
+  if (all > engine_options_.memory_budget_bytes / 2) return;
+  for (size_t k = 0; k < works_.size(); ++k) {
+    ReadPolicy& policy = works_[k].policy;
+    if (policy.runs && policy.answers_soon)
+      policy.first_bytes =
+          std::max(policy.first_bytes, std::min(plan_sources_[k].bytes, kMostAtOnce));
+  }
 }
 
 bool Loader::reads_runs() const {

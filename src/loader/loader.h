@@ -142,6 +142,7 @@ class Loader {
   Status add_masks();
   void choose_engine_options(const LoaderOptions& options);
   void choose_policies(const LoaderOptions& options);
+  void ask_for_all_that_is_kept();
   void note_shared_units();
   Status replan(std::unique_ptr<Plan> plan, uint64_t draw);
 

@@ -168,6 +168,39 @@ TEST_F(RemoteTest, a_folder_of_files_is_listed_anew_each_time) {
   EXPECT_EQ(cached(".hridx"), 0u);
 }
 
+TEST_F(RemoteTest, a_local_list_names_files_of_servers_and_of_this_disk) {
+  memory_->put("far://bucket/texts/a.txt", "of the server");
+  local_.put("texts/b.txt", "of the disk");
+  local_.put("list.csv", "path,n\nfar://bucket/texts/a.txt,1\ntexts/b.txt,2\n");
+  const Opened opened = open_source({local_ / "list.csv"}).value();
+  EXPECT_EQ(opened.source->file_path(0), "far://bucket/texts/a.txt");
+  EXPECT_FALSE(opened.source->store().cost(opened.source->file_path(0)).in_caller);
+  EXPECT_TRUE(opened.source->store().cost(opened.source->file_path(1)).in_caller);
+  Buffer got;
+  const Store& store = opened.source->store();
+  ASSERT_TRUE(store.read_at(opened.source->file_path(0), 3, 3, got).ok());
+  EXPECT_EQ(as_text(got.bytes()), "the");
+  ASSERT_TRUE(store.read_at(opened.source->file_path(1), 0, 2, got).ok());
+  EXPECT_EQ(as_text(got.bytes()), "of");
+  EXPECT_EQ(read_samples(*opened.source).value().size(), 2u);
+}
+
+TEST_F(RemoteTest, a_local_list_with_a_root_on_a_server) {
+  memory_->put("far://bucket/texts/a.txt", "of the server");
+  local_.put("list.csv", "path,n\ntexts/a.txt,1\n");
+  const Opened opened = open_source({local_ / "list.csv"}, {.root = "far://bucket"}).value();
+  EXPECT_EQ(opened.source->file_path(0), "far://bucket/texts/a.txt");
+}
+
+TEST_F(RemoteTest, what_a_local_list_names_and_is_not_there_is_said_by_its_url) {
+  local_.put("list.csv", "path,n\nfar://bucket/texts/none.txt,1\n");
+  const Result<Opened> opened = open_source({local_ / "list.csv"});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().code(), Code::kNotFound);
+  EXPECT_NE(opened.status().text().find("far://bucket/texts/none.txt"), std::string::npos)
+      << opened.status().text();
+}
+
 TEST_F(RemoteTest, one_data_set_lies_in_one_store) {
   const Status mixed = open_source({url_, local_ / "t-0.tar"}).status();
   EXPECT_EQ(mixed.code(), Code::kInvalidArgument);

@@ -18,6 +18,7 @@
 #endif
 #include "storage/local.h"
 #include "storage/memory.h"
+#include "storage/mixed.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
 #include "storage/routed.h"
@@ -103,6 +104,11 @@ Fixture routed(Fixture second) {
   return second;
 }
 
+Fixture mixed(Fixture inner) {
+  inner.store = std::make_shared<MixedStore>(StoreOptions{});
+  return inner;
+}
+
 #ifdef HEADRACE_HAVE_CURL
 Fixture http() {
   auto server = std::make_shared<TestServer>();
@@ -179,7 +185,9 @@ constexpr Row kStores[] = {
     {"http", http},
     {"s3", s3},
     {"hf", hf},
+    {"mixed_http", [] { return mixed(http()); }},
 #endif
+    {"mixed", [] { return mixed(local()); }},
     {"staged", [] { return staged(memory()); }},
     {"cache", [] { return cached(memory()); }},
     {"cache_that_is_full", [] { return cached(local(), true); }},

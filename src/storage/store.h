@@ -84,8 +84,8 @@ struct ReadPiece {
 struct ReadRequest {
   std::string path;
   uint64_t offset = 0;
-  uint64_t length = 0;    // kWholeFile: the store finds the size out (offset is then 0)
-  Buffer into = {};       // memory to use; after an OK it holds exactly the range
+  uint64_t length = 0;  // kWholeFile: the store finds the size out (offset is then 0)
+  Buffer into = {};     // memory to use; after an OK it holds exactly the range
   // Where the range goes instead of `into`, in order; bytes between them are not wanted.  A store
   // may fill each and leave `into` empty, or fill `into`: then complete() copies them out of it.
   std::vector<ReadPiece> pieces = {};

@@ -11,6 +11,8 @@ import numpy as np
 
 from ..errors import Unsupported, UsageError
 from ..messages import tell_once
+from ..storage import each_at_once
+from . import stored_files
 from .alike import in_units_of_the_first, units_of
 from .calendars import times_of
 from .files import expanded, kind_of, named_arrays
@@ -36,10 +38,12 @@ class Cube:
         kept = Kept(self.paths, "", index, lambda: kind_of(self.paths[0][0]))
         self._kept, self.kind = kept, kept.format
         try:
-            self.files = [
-                kept.arrays(p, g, lambda p=p, g=g: named_arrays(p, g, all_of_them))  # type: ignore[misc]
-                for p, g in self.paths
-            ]
+
+            def look(place: tuple[str, str]) -> Mapping[str, Stored]:
+                return kept.arrays(*place, lambda: named_arrays(*place, all_of_them))
+
+            far = stored_files.is_url(self.paths[0][0])
+            self.files = each_at_once(look, self.paths, 32 if far else 1)
             if self.kind != "zarr" and not all_of_them:  # Zarr's chunks are looked for when they are asked for
                 self.keep()
         except BaseException:
@@ -83,6 +87,11 @@ class Cube:
             stored.kept = values.tobytes()
         return by_values(stored, stored.kept)
 
+    def _know_all(self, coordinates: Sequence[Stored]) -> None:
+        """The values of coordinates of several files, of servers many at a time: each is some round trips."""
+        unknown = [p for p in coordinates if is_coordinate(p) and not p.kept]
+        each_at_once(self._known_values, unknown, 32 if stored_files.is_url(self.where) else 1)
+
     def variable(self, name: str) -> Stored:
         first = self.files[0]
         if not isinstance(name, str) or name not in first:
@@ -115,6 +124,7 @@ class Cube:
             if dim == along or dim in self._same or first is None or not is_coordinate(first):
                 continue
             self._same.add(dim)
+            self._know_all([o for arrays in self.files if (o := arrays.get(dim)) is not None and o.shape == first.shape])
             lead, _ = self.paths[0]
             for (place, _), arrays in zip(self.paths[1:], self.files[1:]):
                 other = arrays.get(dim)
@@ -137,8 +147,7 @@ class Cube:
         numbers = [p for p in found if p is not None and not p.why and p.dims == (along,) and _is_numbers(p)]
         if len(numbers) < len(found):
             return None
-        for p in numbers:
-            self._known_values(p)
+        self._know_all(numbers)
         parts = in_units_of_the_first([path for path, _ in self.paths], numbers)
         known = unpacked_alike([self._known_values(p) for p in parts])
         values = [values_of(self, p, parts=[p]) for p in known if p.shape[0]]

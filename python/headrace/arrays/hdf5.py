@@ -68,7 +68,11 @@ def hdf5_groups(path: str, within: str) -> list[tuple[str, list[Stored]]]:
 def _opened(path: str, work: Callable[[Any, Any], Any]) -> Any:
     h5py = _h5py()
     try:
-        with h5py.File(StoreFile(path) if is_url(path) else path, "r") as file:
+        where: Any = path
+        if is_url(path):
+            where = StoreFile(path)
+            where.read_begin()
+        with h5py.File(where, "r") as file:
             return work(h5py, file)
     except Error:
         raise

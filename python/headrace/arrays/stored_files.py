@@ -148,6 +148,11 @@ class StoreFile(io.RawIOBase):
             self._at += len(piece)
         return done
 
+    def read_begin(self) -> None:
+        """Reads the first block, where metadata lie: outside of a library whose lock lets one thread in."""
+        if self._size > 0:
+            self._block(0)
+
     def _block(self, number: int) -> bytes:
         found = self._blocks.get(number)
         if found is None:

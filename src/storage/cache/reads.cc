@@ -190,8 +190,9 @@ bool CacheReads::read_range(const CacheEntry& entry, uint64_t offset, MutableByt
 // Whether read() returns when the bytes are there.
 bool CacheReads::in_caller(const std::string& path) {
   if (waits_.load()) return true;
-  int known = in_caller_.load();
-  if (known < 0) in_caller_.store(known = inner_->cost(path).in_caller ? 1 : 0);
+  std::atomic<int>& answer = in_caller_[scheme_of(path).empty() ? 0 : 1];
+  int known = answer.load();
+  if (known < 0) answer.store(known = inner_->cost(path).in_caller ? 1 : 0);
   return known == 1;
 }
 

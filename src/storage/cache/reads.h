@@ -15,6 +15,7 @@
 // under_way_ is not zero while queue_ is not empty.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -108,7 +109,9 @@ class CacheReads {
   const std::shared_ptr<ReadGroup> group_ = std::make_shared<ReadGroup>();
   const Descriptors files_;
   std::atomic<bool> waits_{false};
-  std::atomic<int> in_caller_{-1};  // what the store's cost says; -1: not asked yet
+  // What the store's cost says, of plain paths and of URLs (a list may name both); -1: not asked
+  // yet
+  std::array<std::atomic<int>, 2> in_caller_{-1, -1};
 
   Mutex mu_;
   CondVar changed_;

@@ -36,6 +36,8 @@ class HttpProtocol final : public WebProtocol {
       secrets_.push_back("Authorization: Basic " +
                          base64(options_->user + ':' + options_->password));
     for (const auto& [name, value] : options_->headers) secrets_.push_back(name + ": " + value);
+    for (const std::string& named : options_->named)
+      if (const auto url = parse_web_url(named); url.ok()) trusted_.push_back(url.value().origin());
   }
 
   Status prepare(const std::string& path) const override {
@@ -45,7 +47,7 @@ class HttpProtocol final : public WebProtocol {
       return Status(Code::kPermission,
                     "link-local addresses are not asked: say "
                     "hr.storage(allow_link_local=True) if it is meant");
-    if (url.scheme == "http" && !secrets_.empty() && !options_->allow_plain_http &&
+    if (url.scheme == "http" && !secrets_for(url).empty() && !options_->allow_plain_http &&
         !is_loopback(url.host))
       return Status(Code::kPermission,
                     "a password or token would go over plain http, for all to read: use https://, "
@@ -61,7 +63,8 @@ class HttpProtocol final : public WebProtocol {
   Result<HttpRequest> request(std::string_view method, const std::string& path) const override {
     HEADRACE_ASSIGN(WebUrl url, parse_web_url(path));
     url.path = encoded_path(url.path);
-    return HttpRequest{.method = std::string(method), .url = url.text(), .credentials = secrets_};
+    return HttpRequest{
+        .method = std::string(method), .url = url.text(), .credentials = secrets_for(url)};
   }
 
   Status failure(const std::string&, const HttpAnswer& answer) const override {
@@ -113,8 +116,16 @@ class HttpProtocol final : public WebProtocol {
   }
 
  private:
+  const std::vector<std::string>& secrets_for(const WebUrl& url) const {
+    static const std::vector<std::string> none;
+    const bool is_named =
+        std::find(trusted_.begin(), trusted_.end(), url.origin()) != trusted_.end();
+    return is_named || options_->named.empty() ? secrets_ : none;
+  }
+
   const std::shared_ptr<const StoreOptions> options_;
   std::vector<std::string> secrets_;
+  std::vector<std::string> trusted_;  // origins
 };
 
 constexpr std::string_view kSchemes[] = {"http", "https"};

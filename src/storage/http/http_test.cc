@@ -439,11 +439,15 @@ TEST(PoolLimit, begins_with_what_the_distance_asks_for) {
   usual.began(PoolLimit::kNear);
   far.began(PoolLimit::kFar);
   EXPECT_EQ(near.limit(), PoolLimit::kFirstNear);
+  EXPECT_EQ(near.little_limit(), PoolLimit::kLittleNear);
+  EXPECT_EQ(far.little_limit(), 128u);
   EXPECT_EQ(usual.limit(), PoolLimit::kFirst);
   EXPECT_EQ(far.limit(), PoolLimit::kFirstFar);
   far.began(1);  // only the first tells
   EXPECT_EQ(far.limit(), PoolLimit::kFirstFar);
-  EXPECT_TRUE(near.may_send(100, 1 << 20));  // small ones are not held back
+  EXPECT_TRUE(usual.may_send(100, 1 << 20));  // small ones are not held back
+  EXPECT_TRUE(near.may_send(PoolLimit::kLittleNear - 1, 1 << 20));
+  EXPECT_FALSE(near.may_send(PoolLimit::kLittleNear, 1 << 20));
 }
 
 TEST(PoolLimit, of_several_loops_each_begins_with_its_share) {

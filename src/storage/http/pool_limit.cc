@@ -18,6 +18,7 @@ PoolLimit::PoolLimit(uint32_t most, uint32_t loops)
       first_(std::clamp(kFirst / std::max(1u, loops), 1u, most_)),
       first_near_(std::clamp(kFirstNear / std::max(1u, loops), 1u, most_)),
       first_far_(std::clamp(kFirstFar / std::max(1u, loops), 1u, most_)),
+      little_near_(std::clamp(kLittleNear / std::max(1u, loops), 1u, most_)),
       little_bytes_(kLittle / std::max(1u, loops)),
       limit_(first_),
       little_limit_(most_) {}
@@ -25,6 +26,7 @@ PoolLimit::PoolLimit(uint32_t most, uint32_t loops)
 void PoolLimit::began(uint64_t ns) {
   if (!has_begun_ && limit_ == first_)
     limit_ = ns >= kFar ? first_far_ : ns < kNear ? first_near_ : first_;
+  if (!has_begun_ && ns < kNear) little_limit_ = std::min(little_limit_, little_near_);
   has_begun_ = true;
 }
 

@@ -9,7 +9,8 @@
 // of 4 MiB from one server of this machine took longer than 16), and of a server that answers at
 // once what is wanted first is there the sooner the fewer come beside it.  Small ones wait for the
 // server nearly all the time: while all that is under way is little, as many go out as are allowed
-// at all.
+// at all; of a server that answers at once fewer, because there a connection costs more than a
+// wait.
 //
 // Where several loops ask the same server, each has a limit of its own and begins with its share.
 #pragma once
@@ -27,6 +28,7 @@ class PoolLimit {
   static constexpr uint32_t kFirstFar = 32;                // of a server that takes kFar to answer
   static constexpr uint64_t kFar = 20'000'000;             // ns
   static constexpr uint64_t kLittle = uint64_t{16} << 20;  // bytes under way
+  static constexpr uint32_t kLittleNear = 32;              // small reads of a near server, at first
   static constexpr uint32_t kMost = 128;
   static constexpr double kBearable = 0.05;
 
@@ -34,6 +36,7 @@ class PoolLimit {
   explicit PoolLimit(uint32_t most = kMost, uint32_t loops = 1);
 
   uint32_t limit() const { return limit_; }
+  uint32_t little_limit() const { return little_limit_; }
   // Whether one more may go out, where so many requests of so many bytes are under way.
   bool may_send(uint32_t requests, uint64_t bytes) const {
     return requests < limit_ || (requests < little_limit_ && bytes < little_bytes_);
@@ -55,6 +58,7 @@ class PoolLimit {
   const uint32_t first_;
   const uint32_t first_near_;
   const uint32_t first_far_;
+  const uint32_t little_near_;
   const uint64_t little_bytes_;
   uint32_t limit_;
   uint32_t little_limit_;  // of small reads
