@@ -2,7 +2,6 @@
 #include "engine/unit_cache.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/rng.h"
 
@@ -72,7 +71,8 @@ const UnitCache::Entry* UnitCache::find(const UnitPointer& unit) const {
 }
 
 UnitCache::Entry* UnitCache::find(const UnitPointer& unit) {
-  return const_cast<Entry*>(std::as_const(*this).find(unit));
+  const auto found = entries_.find(name_of(*unit));
+  return found != entries_.end() && found->second.unit == unit ? &found->second : nullptr;
 }
 
 void UnitCache::unpin(const UnitPin& pin) {

@@ -31,7 +31,7 @@ void CacheReads::assemble(const AssemblyPointer& assembly, const CacheEntryPoint
       const uint64_t stop = std::min(end, (block + 1) * size);
       const MutableBytes out = memory.subspan(at - offset, stop - at);
       assembly->add_part();
-      if (assembly->fill([&, at = at] { return read_range(*entry, at, out, false); }))
+      if (assembly->fill([&] { return read_range(*entry, at, out, false); }))
         assembly->part_done();
       else
         want(assembly, entry, block, at - block * size, out);

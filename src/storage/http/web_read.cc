@@ -123,9 +123,10 @@ BodyPieces WebRead::pieces(uint64_t bytes) {
 }
 
 Result<MutableBytes> WebRead::memory(size_t piece) {
-  const auto [number, k] = piece_of[piece];
+  const size_t number = piece_of[piece].first;
+  const size_t k = piece_of[piece].second;
   ReadRequest& of = number == completed ? request : more[number - completed - 1];
-  return guard([&, k = k]() -> Result<MutableBytes> {
+  return guard([&]() -> Result<MutableBytes> {
     Buffer& into = of.pieces.empty() ? of.into : of.pieces[k].into;
     into.resize(!of.pieces.empty() ? of.pieces[k].length : is_whole() ? whole_bytes : of.length);
     return into.span();
