@@ -63,8 +63,8 @@ class Gather {
   struct Place {
     uint32_t range = 0;  // index into ranges_, or into shared_ when `is_shared`
     bool is_shared = false;
-    uint64_t begin = 0;   // of the unit within the range
-    uint64_t length = 0;  // kWholeFile: all of the range
+    uint64_t begin = 0;                  // of the unit within the range
+    uint64_t length = 0;                 // kWholeFile: all of the range
     uint32_t part = UnitPin::kWholeRun;  // of a shared run
   };
 

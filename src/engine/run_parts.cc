@@ -26,9 +26,9 @@ std::vector<RunPart> merged(std::vector<RunPart> parts) {
   for (RunPart& part : parts) {
     const uint64_t end = part.begin + part.length;
     const uint64_t last = out.empty() ? 0 : out.back().begin + out.back().length;
-    const bool joins = !out.empty() &&
-                       (part.begin < last || (part.length < kSmall && out.back().length < kSmall &&
-                                              part.begin - last < kSmall));
+    const bool joins =
+        !out.empty() && (part.begin < last || (part.length < kSmall && out.back().length < kSmall &&
+                                               part.begin - last < kSmall));
     if (!joins) {
       out.push_back(std::move(part));
       continue;
