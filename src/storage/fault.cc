@@ -52,8 +52,8 @@ void FaultStore::read_one(ReadRequest& request) const {
   if (!whole && (request.offset > plan.end || request.length > plan.end - request.offset))
     return complete(std::move(request), corrupt("the file ends here").at(plan.end));
   if (plan.end != kWholeFile || !plan.flips.empty())
-    request.done = [plan = std::move(plan), whole, done = std::move(request.done)](
-                       ReadRequest&& r) mutable {
+    request.done = [plan = std::move(plan), whole,
+                    done = std::move(request.done)](ReadRequest&& r) mutable {
       if (r.status.ok()) {
         if (whole) r.into.resize(std::min<uint64_t>(r.into.size(), plan.end));
         for (const auto& [at, mask] : plan.flips) {

@@ -79,7 +79,7 @@ struct WebRead {
   // Of each piece of this try's body: the request that it belongs to, counted from the first of
   // the try, and its number among the pieces of that.
   std::vector<std::pair<size_t, size_t>> piece_of = {};
-  std::string version;           // of the answer
+  std::string version;  // of the answer
 
   bool is_whole() const { return request.length == kWholeFile; }
   uint64_t end() const;  // of the last
