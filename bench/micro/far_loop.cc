@@ -6,8 +6,8 @@
 // share of a limited bandwidth that is used.
 //
 // Beside it the bare loop: the same store, as many bytes under way as the loader had, and nothing
-// else but what cannot be left out: of a run each value is copied into memory of its own, of a pool
-// only after other runs came.  "of bare" is the loader's rate over it.
+// else but what cannot be left out: of a run each value goes into memory of its own, and of a pool
+// it is held until as much as a pool has came after it.  "of bare" is the loader's rate over it.
 //
 //   far_loop [samples=20000] [bytes=100000] [latency_ms=50] [threads=8] [batch=16,64,256]
 //            [order=pool,none] [read=ranges,runs] [budget_mib=1024] [rate_mb=100] [rounds=3]
@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <deque>
 #include <string>
 #include <vector>
@@ -131,18 +130,20 @@ Result<Measured> measure(const std::shared_ptr<const Store>& store, const Way& w
   return out;
 }
 
+using Values = std::vector<SharedBuffer>;  // of one read
+
 // Reads that came back, for the one thread of the bare loop.
 class Arrivals {
  public:
-  void add(SharedBuffer buffer, Status status) {
+  void add(Values values, Status status) {
     MutexLock lock(mu_);
     if (!status.ok()) failed_ = std::move(status);
-    came_.push_back(std::move(buffer));
+    came_.push_back(std::move(values));
     wakes_.notify_one();
   }
   // All that came since the last call, at least one.
-  Result<std::vector<SharedBuffer>> wait() {
-    std::vector<SharedBuffer> out;
+  Result<std::vector<Values>> wait() {
+    std::vector<Values> out;
     MutexLock lock(mu_);
     while (came_.empty()) wakes_.wait(mu_);
     out.swap(came_);
@@ -153,38 +154,8 @@ class Arrivals {
  private:
   Mutex mu_;
   CondVar wakes_;
-  std::vector<SharedBuffer> came_ HEADRACE_GUARDED_BY(mu_);
+  std::vector<Values> came_ HEADRACE_GUARDED_BY(mu_);
   Status failed_ HEADRACE_GUARDED_BY(mu_);
-};
-
-// The runs that a pool holds, and the values that are copied out of them.
-class HeldRuns {
- public:
-  HeldRuns(BufferPool& pool, uint64_t value_bytes, uint64_t hold_bytes)
-      : pool_(pool), value_bytes_(value_bytes), hold_bytes_(hold_bytes) {}
-
-  // As many values as the run has, each of another run of those that are held.
-  void add(SharedBuffer run) {
-    const uint64_t values = run->size() / value_bytes_;
-    held_bytes_ += run->size();
-    held_.push_back(std::move(run));
-    std::vector<SharedBuffer> batch;
-    for (uint64_t v = 0; v < values; ++v) {
-      const SharedBuffer& from = held_[v * held_.size() / values];
-      const SharedBuffer& to = batch.emplace_back(pool_.take(value_bytes_));
-      std::memcpy(to->data(), from->data() + v * value_bytes_, value_bytes_);
-    }
-    while (held_bytes_ > hold_bytes_) {
-      held_bytes_ -= held_.front()->size();
-      held_.pop_front();
-    }
-  }
-
- private:
-  BufferPool& pool_;
-  const uint64_t value_bytes_, hold_bytes_;
-  std::deque<SharedBuffer> held_;
-  uint64_t held_bytes_ = 0;
 };
 
 constexpr uint64_t kRunBytes = 4 << 20;        // a block of the order
@@ -200,7 +171,8 @@ Result<double> measure_bare(const std::shared_ptr<const Store>& store, const Way
   const uint64_t under_way = std::max<uint64_t>(1, bytes_under_way / (values * bytes));
   const uint64_t places = kShardSamples / values;  // of one shard
   const auto pool = BufferPool::make(std::stoull(options["budget_mib"]) << 19, slab_arena());
-  HeldRuns held(*pool, bytes, way.order == "pool" ? kPoolBytes : 0);
+  std::deque<SharedBuffer> held;  // what a pool holds
+  const uint64_t hold = way.order == "pool" ? kPoolBytes / bytes : 0;
   Arrivals arrivals;
   uint64_t sent = 0, came = 0;
   Clock::time_point begin;
@@ -212,19 +184,23 @@ Result<double> measure_bare(const std::shared_ptr<const Store>& store, const Way
       request.path = "far/1000.tar";
       request.offset = place * values * bytes;
       request.length = values * bytes;
-      SharedBuffer into = pool->take_later();
-      request.into = std::move(*into);
+      Values into;
+      for (uint64_t v = 0; v < values; ++v) {
+        into.push_back(pool->take_later());
+        request.pieces.push_back({v * bytes, bytes, std::move(*into.back())});
+      }
       request.done = [&arrivals, into](ReadRequest&& done) {
-        *into = std::move(done.into);
+        for (size_t v = 0; v < into.size(); ++v) *into[v] = std::move(done.pieces[v].into);
         arrivals.add(into, std::move(done.status));
       };
     }
     store->read(requests);
-    HEADRACE_ASSIGN(std::vector<SharedBuffer> now, arrivals.wait());
+    HEADRACE_ASSIGN(const std::vector<Values> now, arrivals.wait());
     if (begin == Clock::time_point()) begin = Clock::now();
     came += now.size();
     if (runs)
-      for (SharedBuffer& run : now) held.add(std::move(run));
+      for (const Values& run : now) held.insert(held.end(), run.begin(), run.end());
+    while (held.size() > hold) held.pop_front();
   }
   return static_cast<double>(reads * values) /
          std::chrono::duration<double>(Clock::now() - begin).count();

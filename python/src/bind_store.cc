@@ -107,7 +107,7 @@ class FarFolder final : public StoreWrapper {
       request.version.clear();
       request.done = [url, bytes = &bytes, done = std::move(request.done)](ReadRequest&& r) {
         r.path = url;
-        *bytes += r.into.size();
+        *bytes += r.bytes_read();
         done(std::move(r));
       };
       inner().read({&request, 1});

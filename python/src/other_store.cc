@@ -11,7 +11,6 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <tuple>
 
@@ -119,9 +118,7 @@ class OtherStore final : public Store {
       return corrupt(fmt::format("the file ends here, {} bytes too early",
                                  request.length - std::min(request.length, bytes.size())))
           .at(request.offset + bytes.size());
-    request.into.resize(bytes.size());
-    if (bytes.size() > 0) std::memcpy(request.into.data(), bytes.c_str(), bytes.size());
-    return {};
+    return fill_request(request, as_bytes(std::string_view(bytes.c_str(), bytes.size())));
   }
 
   const HeldObject reader_;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
-#include <cstring>
 #include <map>
 #include <string>
 
@@ -64,9 +63,7 @@ class PythonStore final : public StoreWrapper {
         return corrupt(fmt::format("{} bytes came where {} were asked for", bytes.size(),
                                    request.length))
             .at(request.offset);
-      request.into.resize(bytes.size());
-      if (bytes.size() > 0) std::memcpy(request.into.data(), bytes.c_str(), bytes.size());
-      return {};
+      return fill_request(request, as_bytes(std::string_view(bytes.c_str(), bytes.size())));
     } catch (nb::python_error& e) {
       if (e.matches(PyExc_KeyboardInterrupt)) {
         PyErr_SetInterrupt();  // for whoever called: this thread may not be the one that shows it

@@ -159,7 +159,7 @@ void Engine::Core::set_limits(const EngineLimits& limits) {
   memory_.budget().set_limit(limits.memory_budget_bytes);
   delivery_.set_batches_ahead(limits.batches_ahead);
   reader_.set_read_ahead(std::min(limits.read_ahead_bytes, limits.memory_budget_bytes / 4),
-                         limits.memory_budget_bytes / 2);
+                         limits.memory_budget_bytes);
   decoding_.wake();
   scheduler_.wake();
 }

@@ -253,6 +253,7 @@ Result<Bytes> Gather::unit_bytes(const Entry& entry, const Piece& piece) const {
   Bytes all;
   if (place.is_shared && place.part != UnitPin::kWholeRun) {
     const RunPart& part = shared_[place.range]->parts[place.part];
+    if (!part.memory) return internal("a value was handed over that somebody else wants");
     begin -= part.begin;
     all = part.memory->bytes();
   } else {

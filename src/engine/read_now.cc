@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/read_now.h"
 
+#include <algorithm>
+
 #include "base/guard.h"
 #include "base/mutex.h"
 #include "storage/routed.h"
@@ -27,11 +29,26 @@ class Latch {
   size_t count_ HEADRACE_GUARDED_BY(mu_);
 };
 
+// From the first part to the last, as Reader does.
+Status read_parts(SharedUnit& run, UnitCache& units) {
+  const uint64_t first = run.parts.front().begin;
+  const uint64_t length = run.parts.back().begin + run.parts.back().length - first;
+  Buffer all;
+  HEADRACE_TRY(run.source->store().read_at(run.path, run.unit.offset + first, length, all));
+  for (RunPart& part : run.parts) {
+    part.memory = units.memory(part.length);
+    const Bytes from = all.bytes().subspan(part.begin - first, part.length);
+    std::copy(from.begin(), from.end(), part.memory->data());
+  }
+  return {};
+}
+
 // Reads and decodes a unit in this thread, for everyone who waits for it.
 void read_unit(const UnitPointer& unit, UnitCache& units) {
   const Unit& u = unit->unit;
   // Whatever is thrown: those who wait for the unit must hear of it.
   unit->status = guard([&]() -> Status {
+    if (!unit->parts.empty()) return read_parts(*unit, units);
     unit->stored = units.memory(u.stored_bytes == kWholeFile ? 0 : u.stored_bytes);
     return unit->source->store().read_at(unit->path, u.offset, u.stored_bytes, *unit->stored);
   });

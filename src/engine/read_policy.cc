@@ -59,6 +59,10 @@ ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_a
   return policy;
 }
 
+uint64_t most_ahead_bytes(uint64_t budget_bytes, bool is_far, bool runs) {
+  return is_far && !runs ? budget_bytes / 4 * 3 : budget_bytes / 2;
+}
+
 bool prefers_runs(const StoreCost& cost, uint64_t mean_bytes) {
   if (cost.is_near() || cost.parallel_reads >= kManyReads) return false;
   // A server has work with every request, however soon it answers.

@@ -31,8 +31,10 @@ Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters,
       has_idle_processors_(usable_cpus() >= kEnoughProcessors) {
   const EngineOptions& o = work.options;
   for (const SourceWork& source : work.sources)
-    read_ahead_.push_back(std::make_unique<ReadAhead>(o.read_ahead_bytes, o.memory_budget_bytes / 2,
-                                                      source.policy.first_bytes));
+    read_ahead_.push_back(std::make_unique<ReadAhead>(
+        o.read_ahead_bytes,
+        most_ahead_bytes(o.memory_budget_bytes, source.policy.is_far, source.policy.runs),
+        source.policy.first_bytes));
 }
 
 void Reader::cancel() {
@@ -42,8 +44,12 @@ void Reader::cancel() {
   for (const Store* store : stores) store->cancel(*group_);
 }
 
-void Reader::set_read_ahead(uint64_t least_bytes, uint64_t most_bytes) {
-  for (const auto& source : read_ahead_) source->set_limits(least_bytes, most_bytes);
+void Reader::set_read_ahead(uint64_t least_bytes, uint64_t budget_bytes) {
+  for (size_t k = 0; k < read_ahead_.size(); ++k) {
+    const ReadPolicy& policy = work_.sources[k].policy;
+    read_ahead_[k]->set_limits(least_bytes,
+                               most_ahead_bytes(budget_bytes, policy.is_far, policy.runs));
+  }
 }
 
 uint64_t Reader::nominal_file() const {

@@ -50,7 +50,7 @@ class Reader {
 
   // How far ahead it is worth to read of a source.
   uint64_t read_ahead_bytes(size_t source) const { return read_ahead_[source]->bytes(); }
-  void set_read_ahead(uint64_t least_bytes, uint64_t most_bytes);
+  void set_read_ahead(uint64_t least_bytes, uint64_t budget_bytes);
   // Whether chunks are left to those who decode them, as far as is known.
   bool reads_late() const {
     return work_.reads_late && read_early_.load(std::memory_order_relaxed) == 0;

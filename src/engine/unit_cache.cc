@@ -65,6 +65,11 @@ UnitPin UnitCache::pin(const Source& source, const Unit& unit) {
 }
 
 // Null when it failed after it was pinned: the cache has forgotten it.
+const UnitCache::Entry* UnitCache::find(const UnitPointer& unit) const {
+  const auto found = entries_.find(name_of(*unit));
+  return found != entries_.end() && found->second.unit == unit ? &found->second : nullptr;
+}
+
 UnitCache::Entry* UnitCache::find(const UnitPointer& unit) {
   const auto found = entries_.find(name_of(*unit));
   return found != entries_.end() && found->second.unit == unit ? &found->second : nullptr;
@@ -116,19 +121,27 @@ void UnitCache::take_alone(const Source& source, const Unit& run, const TakenOfR
   add(taken_alone_[NameHash()(name)], taken);
 }
 
+bool UnitCache::has_no_parts_yet(const UnitPointer& run) const {
+  const Entry* entry = find(run);
+  return entry != nullptr && entry->state == State::kAbsent && !run->parts_are_set_;
+}
+
 bool UnitCache::may_set_parts(const UnitPointer& run) const {
-  return is_absent(run) && run->parts.empty();
+  if (!drops_used_runs_) return false;
+  MutexLock lock(mu_);
+  return has_no_parts_yet(run);
 }
 
 void UnitCache::set_parts(const UnitPointer& run, std::vector<RunPart> parts) {
   MutexLock lock(mu_);
-  const Entry* entry = find(run);
-  if (entry != nullptr && entry->state == State::kAbsent && run->parts.empty())
-    run->parts = std::move(parts);
+  if (!drops_used_runs_ || !has_no_parts_yet(run)) return;
+  run->parts = std::move(parts);
+  run->parts_are_set_ = true;
 }
 
 uint32_t UnitCache::claim(SharedUnit& run, uint64_t begin, uint64_t length) {
   MutexLock lock(mu_);
+  run.parts_are_set_ = true;
   if (run.parts.empty()) return UnitPin::kWholeRun;
   auto part =
       std::upper_bound(run.parts.begin(), run.parts.end(), begin,
@@ -147,13 +160,6 @@ SharedBuffer UnitCache::hand_over(SharedUnit& run, uint32_t number) {
   MutexLock lock(mu_);
   RunPart& part = run.parts[number];
   if (!part.memory) return nullptr;
-  if (!drops_used_runs_) {
-    if (!part.is_lent_) part.is_lent_ = std::make_shared<std::atomic<bool>>(false);
-    if (part.is_lent_->exchange(true, std::memory_order_acquire)) return nullptr;
-    return SharedBuffer(part.memory.get(), [memory = part.memory, lent = part.is_lent_](Buffer*) {
-      lent->store(false, std::memory_order_release);
-    });
-  }
   // Others of this block have the same value, or somebody reads it now.
   if (part.uses > 0) --part.uses;
   if (part.uses > 0 || part.claims_ > 1) return nullptr;
@@ -178,9 +184,8 @@ bool UnitCache::take_rest(const Source& source, const Unit& run, uint64_t bytes)
 
 bool UnitCache::is_absent(const UnitPointer& unit) const {
   MutexLock lock(mu_);
-  const auto found = entries_.find(name_of(*unit));
-  return found != entries_.end() && found->second.unit == unit &&
-         found->second.state == State::kAbsent;
+  const Entry* entry = find(unit);
+  return entry != nullptr && entry->state == State::kAbsent;
 }
 
 bool UnitCache::when_ready(const UnitPointer& unit, bool& must_read, std::function<void()> ready) {

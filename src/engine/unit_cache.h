@@ -6,14 +6,18 @@
 //   absent ──pin()──► reading ──► decoding ──► ready ──last pin gone──► idle ──evict()──► absent
 //
 // A run whose values go to the consumer as they are stored is read in parts: each value into memory
-// of its own, which is handed over.
+// of its own, which is handed over.  What was handed over is gone: who wants it again reads it by
+// itself.  So runs that are kept for the next epoch are read as one, and their values copied.
+//
+// What is handed over is nobody's: `uses` counts the values of the block that lie in a part, each
+// of them takes one use, and a part is handed over with the last.  Whoever holds a claim of the
+// part, because it will copy out of it, is in the way of that; claims end with the pin.
 //
 // Idle units can be given up when the memory is wanted elsewhere, each in constant time: runs that
 // are used up first, then what has been idle longest.  A unit that is asked for again after that is
 // read again; of a run that was not used up, the values that are left are read by themselves.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -49,7 +53,6 @@ struct RunPart {
   // Under the cache's lock.
   uint32_t claims_ = 0;  // by those who will read it or have it handed over
   bool is_gone_ = false;
-  std::shared_ptr<std::atomic<bool>> is_lent_;  // of memory that stays here; null: never was
 };
 
 // The state of one unit.  Written by the thread that reads or decodes it; what it holds is read
@@ -95,7 +98,8 @@ struct SharedUnit {
 
   // Under the cache's lock.
   size_t pins_ = 0;
-  TakenOfRun taken_;  // in this epoch
+  TakenOfRun taken_;            // in this epoch
+  bool parts_are_set_ = false;  // somebody relies on them, or on there being none
 };
 
 using UnitPointer = std::shared_ptr<SharedUnit>;
@@ -121,8 +125,7 @@ class UnitPin {
   // The part that holds this place of a run.  kNoPart where none does, or it was handed over.  Of a
   // run that is read as one: kWholeRun.
   uint32_t claim(uint64_t begin, uint64_t length);
-  // The memory of a part that it claimed, if nobody else wants it: for good where used runs are
-  // dropped, else lent until it is let go of.  Null: it has to be copied.
+  // The memory of a part that it claimed, if nobody else wants it.  Null: it has to be copied.
   SharedBuffer hand_over(uint32_t part) const;
 
  private:
@@ -149,10 +152,11 @@ class UnitCache {
   void take_alone(const Source& source, const Unit& run, const TakenOfRun& taken)
       HEADRACE_EXCLUDES(mu_);
 
-  // Of a run that nobody reads yet: it is read in these parts, unless somebody said so before.
-  void set_parts(const UnitPointer& run, std::vector<RunPart> parts) HEADRACE_EXCLUDES(mu_);
-  // Whether somebody may still say so.
+  // Whether somebody may still say in which parts the run is read: nobody reads it or has claimed
+  // some of it, and no other epoch will find it here.
   bool may_set_parts(const UnitPointer& run) const HEADRACE_EXCLUDES(mu_);
+  // Likewise; else nothing happens.
+  void set_parts(const UnitPointer& run, std::vector<RunPart> parts) HEADRACE_EXCLUDES(mu_);
 
   // Whether a value of so many bytes is better read without its run: it was dropped before all of
   // it was taken, and this is some of the rest.
@@ -208,6 +212,8 @@ class UnitCache {
   void make_idle(Entry& entry) HEADRACE_REQUIRES(mu_);
   static void add(TakenOfRun& to, const TakenOfRun& taken);
   Entry* find(const UnitPointer& unit) HEADRACE_REQUIRES(mu_);
+  const Entry* find(const UnitPointer& unit) const HEADRACE_REQUIRES(mu_);
+  bool has_no_parts_yet(const UnitPointer& run) const HEADRACE_REQUIRES(mu_);
 
   Budget* const budget_;
   const std::shared_ptr<BufferPool> pool_;

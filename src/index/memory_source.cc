@@ -125,9 +125,7 @@ class ColumnStore final : public Store {
   Status read_one(ReadRequest& request) const {
     const std::optional<Pin> found = pin(request.path, request.offset, request.length);
     if (!found) return corrupt("read past the end of the column").at(request.offset);
-    request.into.resize(found->bytes().size());
-    std::copy(found->bytes().begin(), found->bytes().end(), request.into.data());
-    return {};
+    return fill_request(request, found->bytes());
   }
 
   std::vector<File> files_;

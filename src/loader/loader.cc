@@ -305,7 +305,8 @@ void Loader::choose_policies(const LoaderOptions& options) {
     const uint64_t mean = plan_sources_[k].bytes / std::max<uint64_t>(1, source.size());
     ReadPolicy& policy = works_[k].policy;
     const bool runs = options.read_runs || prefers_runs(cost, mean);
-    policy = policy_of(cost, runs ? kRunBytes : mean, e.memory_budget_bytes / 2);
+    policy = policy_of(cost, runs ? kRunBytes : mean,
+                       most_ahead_bytes(e.memory_budget_bytes, !cost.is_near(), runs));
     // With processors to spare, others may as well read.
     policy.late = !policy.is_far && all_compute;
     policy.runs = runs;

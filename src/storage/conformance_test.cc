@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "base/have.h"
 #include "storage/cache/cache.h"
 #include "storage/fault.h"
 #include "storage/held.h"
+#include "storage/kept_blocks.h"
 #ifdef HEADRACE_HAVE_CURL
 #include "storage/hf/test_hub.h"
 #include "storage/http/test_server.h"
@@ -90,6 +92,18 @@ Fixture versioned() {
   const auto store = std::make_shared<VersionedStore>(made.store);
   for (const auto& [name, content] : kFiles)
     store->expect(made.store->stat(join_path(made.root, name)).value());
+  made.store = store;
+  return made;
+}
+
+// Some of a file is there already.
+Fixture kept() {
+  Fixture made = memory();
+  const std::string path = join_path(made.root, "a.bin");
+  const auto store = std::make_shared<KeptBlocks>(made.store, 1 << 20);
+  auto block = std::make_shared<Buffer>(9);
+  std::memcpy(block->data(), "012345678", 9);
+  store->keep(path, 0, made.store->stat(path).value().version, block);
   made.store = store;
   return made;
 }
@@ -197,8 +211,26 @@ constexpr Row kStores[] = {
     {"routed_twice", [] { return routed(routed(local())); }},
     {"routed_and_slow", [] { return routed(latency({.latency = 100us})); }},
     {"versioned", versioned},
+    {"kept", kept},
     {"silent", [] { return around<SilentStore>(memory()); }, false},
 };
+
+std::vector<ReadPiece> pieces_at(
+    std::initializer_list<std::pair<uint64_t, uint64_t>> begins_and_lengths) {
+  std::vector<ReadPiece> out;
+  for (const auto& [begin, length] : begins_and_lengths) {
+    ReadPiece& piece = out.emplace_back();
+    piece.begin = begin;
+    piece.length = length;
+  }
+  return out;
+}
+
+std::vector<std::string> texts_of(const ReadRequest& request) {
+  std::vector<std::string> out;
+  for (const ReadPiece& piece : request.pieces) out.emplace_back(as_text(piece.into.bytes()));
+  return out;
+}
 
 // Requests that came back, by the number they went with.  Each must come back once.
 class Collector {
@@ -369,6 +401,165 @@ TEST_P(AnsweringStore, a_version_goes_out_with_the_file_and_comes_back_with_the_
     EXPECT_EQ(other.status.place().file, plain_path(at("a.bin")));
     EXPECT_NE(other.status.text().find("changed"), std::string::npos) << other.status.text();
   }
+}
+
+TEST_P(AnsweringStore, pieces_are_what_a_plain_read_has_there) {
+  struct Cut {
+    uint64_t offset, length;
+    std::vector<ReadPiece> pieces;
+    std::vector<std::string> texts;
+  };
+  Cut cuts[] = {
+      {0, 10, pieces_at({{0, 10}}), {"0123456789"}},
+      {2, 8, pieces_at({{0, 3}, {3, 5}}), {"234", "56789"}},  // one beside the other
+      {1, 8, pieces_at({{1, 2}, {5, 1}}), {"23", "6"}},       // with gaps, and at both ends
+      {0, 9, pieces_at({{0, 0}, {4, 1}, {5, 0}, {9, 0}}), {"", "4", "", ""}},
+      {3, 4, pieces_at({{1, 0}}), {""}},
+      {4, 0, pieces_at({{0, 0}}), {""}},
+  };
+  for (Cut& cut : cuts) {
+    const ReadRequest got = read({.path = at("a.bin"),
+                                  .offset = cut.offset,
+                                  .length = cut.length,
+                                  .pieces = std::move(cut.pieces)});
+    ASSERT_TRUE(got.status.ok()) << got.status.text();
+    EXPECT_EQ(texts_of(got), cut.texts);
+    EXPECT_EQ(got.into.size(), 0u);
+    EXPECT_EQ(got.bytes_read(), cut.length);
+  }
+}
+
+TEST_P(AnsweringStore, memory_of_pieces_is_used_and_comes_back) {
+  for (const auto& [name, length] :
+       {std::pair<std::string_view, uint64_t>{"a.bin", 8}, {"a.bin", 11}, {"none", 8}}) {
+    std::vector<ReadPiece> pieces = pieces_at({{0, 2}, {4, 0}, {5, 3}});
+    std::vector<const std::byte*> where;
+    for (ReadPiece& piece : pieces) {
+      piece.into.resize(64);  // what it held before is of no account
+      std::memset(piece.into.data(), 'x', 64);
+      where.push_back(piece.into.data());
+    }
+    const ReadRequest got = read({.path = at(name), .length = length, .pieces = std::move(pieces)});
+    EXPECT_EQ(got.status.ok(), length == 8 && name == "a.bin") << got.status.text();
+    if (got.status.ok()) {
+      EXPECT_EQ(texts_of(got), (std::vector<std::string>{"01", "", "567"}));
+    }
+    ASSERT_EQ(got.pieces.size(), 3u);
+    for (size_t k = 0; k < 3; ++k) EXPECT_EQ(got.pieces[k].into.data(), where[k]);
+  }
+}
+
+// A store around this one may have tried to read the range from elsewhere.
+TEST_P(AnsweringStore, what_the_range_held_before_is_in_no_piece) {
+  Buffer other(8);
+  std::memset(other.data(), 'x', other.size());
+  const ReadRequest got = read({.path = at("a.bin"),
+                                .length = 8,
+                                .into = std::move(other),
+                                .pieces = pieces_at({{0, 2}, {5, 3}})});
+  ASSERT_TRUE(got.status.ok()) << got.status.text();
+  EXPECT_EQ(texts_of(got), (std::vector<std::string>{"01", "567"}));
+}
+
+TEST_P(AnsweringStore, a_range_past_the_end_fails_though_its_pieces_are_there) {
+  for (const auto& [offset, length] : {std::pair<uint64_t, uint64_t>{0, 11}, {8, 3}}) {
+    const ReadRequest got = read({.path = at("a.bin"),
+                                  .offset = offset,
+                                  .length = length,
+                                  .pieces = pieces_at({{0, 1}, {1, 1}})});
+    EXPECT_EQ(got.status.code(), Code::kCorrupt);
+    EXPECT_EQ(got.status.place().file, plain_path(at("a.bin")));
+    EXPECT_GE(got.status.place().offset, 0);
+  }
+  const ReadRequest other =
+      read({.path = at("a.bin"), .length = 2, .pieces = pieces_at({{0, 2}}), .version = "other"});
+  EXPECT_EQ(other.status.code(), Code::kCorrupt);
+}
+
+TEST_P(AnsweringStore, pieces_outside_of_their_range_are_refused) {
+  for (auto& pieces : {pieces_at({{7, 2}}), pieces_at({{~uint64_t{0}, 1}}),
+                       pieces_at({{0, 1}, {1, ~uint64_t{0}}})}) {
+    std::vector<ReadPiece> own;
+    for (const ReadPiece& piece : pieces) {
+      own.emplace_back();
+      own.back().begin = piece.begin;
+      own.back().length = piece.length;
+    }
+    const ReadRequest got =
+        read({.path = at("a.bin"), .offset = 1, .length = 8, .pieces = std::move(own)});
+    EXPECT_EQ(got.status.code(), Code::kInternal) << got.status.text();
+  }
+}
+
+// Many at once, of which some fail, among plain ones of the same file.
+TEST_P(AnsweringStore, pieces_of_many_at_once_do_not_mix) {
+  constexpr size_t kReads = 120;
+  Collector got(kReads);
+  std::vector<ReadRequest> batch;
+  for (size_t i = 0; i < kReads; ++i) {
+    ReadRequest& request = batch.emplace_back();
+    request.path = at(i % 10 == 9 ? "none" : "a.bin");
+    request.offset = i % 5;
+    request.length = 5 + (i % 7 == 6 ? 6 : 0);  // some go past the end
+    if (i % 3 != 0) request.pieces = pieces_at({{0, i % 2}, {2, 1}, {3, 2}});
+    request.done = got.next();
+  }
+  store().read(batch);
+  ASSERT_TRUE(got.wait());
+  const std::string_view content = kFiles[0].second;
+  for (size_t i = 0; i < kReads; ++i) {
+    if (i % 10 == 9 || i % 7 == 6) {
+      EXPECT_EQ(got[i].status.code(), i % 10 == 9 ? Code::kNotFound : Code::kCorrupt) << i;
+      continue;
+    }
+    ASSERT_TRUE(got[i].status.ok()) << got[i].status.text();
+    const std::string range(content.substr(i % 5, 5));
+    const std::vector<std::string> cut{range.substr(0, i % 2), range.substr(2, 1), range.substr(3)};
+    EXPECT_EQ(as_text(got[i].into.bytes()), i % 3 == 0 ? range : "");
+    EXPECT_EQ(texts_of(got[i]), i % 3 == 0 ? std::vector<std::string>() : cut);
+  }
+}
+
+// After done() nobody writes to the memory, which is then another's.
+TEST_P(StoreConformance, cancelled_pieces_come_back_and_are_left_alone) {
+  constexpr size_t kReads = 200;
+  Collector got(kReads + 1);
+  const auto group = std::make_shared<ReadGroup>();
+  std::vector<ReadRequest> batch;
+  for (size_t i = 0; i < kReads; ++i) {
+    ReadRequest& request = batch.emplace_back();
+    request.path = at("a.bin");
+    request.length = 10;
+    request.pieces = pieces_at({{0, 4}, {6, 3}});
+    request.group = group;
+    request.done = [next = got.next()](ReadRequest&& done) {
+      if (!done.status.ok())
+        for (ReadPiece& piece : done.pieces) {
+          piece.into.resize(16);
+          std::memset(piece.into.data(), '!', 16);
+        }
+      next(std::move(done));
+    };
+  }
+  store().read(batch);
+  group->cancel();
+  store().cancel(*group);
+  ReadRequest late{.path = at("a.bin"), .length = 5, .pieces = pieces_at({{0, 5}}), .group = group};
+  late.done = got.next();
+  store().read({&late, 1});
+  ASSERT_TRUE(got.wait());
+  f_.store = nullptr;  // whatever it still did is over
+  for (size_t i = 0; i < kReads; ++i) {
+    ASSERT_EQ(got[i].pieces.size(), 2u);
+    if (got[i].status.ok()) {
+      EXPECT_EQ(texts_of(got[i]), (std::vector<std::string>{"0123", "678"}));
+    } else {
+      EXPECT_EQ(got[i].status.code(), Code::kCancelled);
+      EXPECT_EQ(texts_of(got[i]), std::vector<std::string>(2, std::string(16, '!')));
+    }
+  }
+  EXPECT_EQ(got[kReads].status.code(), Code::kCancelled);
+  EXPECT_EQ(got[kReads].pieces.size(), 1u);
 }
 
 TEST_P(StoreConformance, a_cancelled_group_completes_at_once_and_so_does_what_comes_after) {

@@ -175,10 +175,8 @@ class HeldStore final : public StoreWrapper {
     if (!request.version.empty() && request.version != version)
       return changed_file(request.version, version);
     HEADRACE_ASSIGN(const Bytes bytes, bytes_of(extent, request.offset, request.length));
-    request.into.resize(bytes.size());
-    std::copy(bytes.begin(), bytes.end(), request.into.data());
     request.version = version;
-    return {};
+    return fill_request(request, bytes);
   }
 
   const Extents extents_;

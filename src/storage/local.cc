@@ -64,6 +64,51 @@ Status read_exactly(int fd, uint64_t offset, MutableBytes out, int& error) {
   return {};
 }
 
+// The pieces of a request, and what lies between them, by as few calls as may be.  Gaps from kGap
+// on are not read.
+Status read_pieces(int fd, ReadRequest& request, int& error) {
+  constexpr size_t kGap = 64 << 10;
+  constexpr size_t kMostParts = 512;  // of one call; the kernel takes 1,024
+  Buffer unwanted;
+  std::vector<iovec> parts;
+  uint64_t begin = request.offset;  // of `parts`
+  uint64_t end = begin;
+  const auto read_parts = [&]() -> Status {
+    const ssize_t n = parts.empty() ? 0
+                                    : ::preadv(fd, parts.data(), static_cast<int>(parts.size()),
+                                               static_cast<off_t>(begin));
+    // What a call left, for whatever reason, is read or failed part by part.
+    uint64_t got = n > 0 ? static_cast<uint64_t>(n) : 0;
+    for (const iovec& part : parts) {
+      const uint64_t had = std::min<uint64_t>(got, part.iov_len);
+      got -= had;
+      HEADRACE_TRY(read_exactly(
+          fd, begin + had,
+          MutableBytes(static_cast<std::byte*>(part.iov_base), part.iov_len).subspan(had), error));
+      begin += part.iov_len;
+    }
+    parts.clear();
+    return {};
+  };
+  for (ReadPiece& piece : request.pieces) {
+    const uint64_t from = request.offset + piece.begin;
+    const uint64_t gap = from - end;
+    if (parts.empty() || gap >= kGap || parts.size() + 2 > kMostParts) {
+      HEADRACE_TRY(read_parts());
+      begin = from;
+    } else if (gap > 0) {
+      if (unwanted.size() == 0) unwanted.resize(kGap);
+      parts.push_back({unwanted.data(), gap});
+    }
+    piece.into.resize(piece.length);
+    if (piece.length > 0) parts.push_back({piece.into.data(), piece.length});
+    end = from + piece.length;
+  }
+  HEADRACE_TRY(read_parts());
+  request.in_pieces = true;
+  return {};
+}
+
 // Lengths and offsets come from the file: for a long one it is asked first whether it is there, so
 // that no memory is taken for what cannot be.
 constexpr uint64_t kLong = uint64_t{64} << 20;
@@ -285,7 +330,12 @@ class LocalStore final : public Store {
   Status read_once(ReadRequest& request, int& error) const {
     if (request.length == kWholeFile) return read_whole(request, error);
     HEADRACE_ASSIGN(const OpenFile file, open_version(request));
-    if (is_long(request)) HEADRACE_TRY(check_end(file->fd(), request));
+    // Of pieces the last need not be where the range ends.
+    if (is_long(request) || !request.pieces.empty()) HEADRACE_TRY(check_end(file->fd(), request));
+    if (!request.pieces.empty()) {
+      HEADRACE_TRY(check_pieces(request));
+      return read_pieces(file->fd(), request, error);
+    }
     request.into.resize(request.length);
     return read_exactly(file->fd(), request.offset, request.into.span(), error);
   }

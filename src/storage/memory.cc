@@ -48,10 +48,7 @@ Status MemoryStore::read_one(ReadRequest& request) const {
     return changed_file(request.version, version);
   HEADRACE_ASSIGN(const Bytes bytes, range_of(*entry.bytes, request.offset, request.length));
   request.version = std::move(version);
-  if (!request.pieces.empty()) return fill_pieces(request, bytes);
-  request.into.resize(bytes.size());
-  std::copy(bytes.begin(), bytes.end(), request.into.data());
-  return {};
+  return fill_request(request, bytes);
 }
 
 void MemoryStore::read(std::span<ReadRequest> requests) const {

@@ -46,36 +46,57 @@ void mark_sent(ReadRequest& request) {
   if (request.sent_ns == 0) request.sent_ns = steady_ns();
 }
 
-Status fill_pieces(ReadRequest& request, Bytes range) {
+Status check_pieces(const ReadRequest& request) {
+  uint64_t end = 0;
+  for (const ReadPiece& piece : request.pieces) {
+    if (piece.begin < end || piece.begin > request.length ||
+        piece.length > request.length - piece.begin)
+      return internal("the pieces of a read do not lie in order inside of it").at(request.offset);
+    end = piece.begin + piece.length;
+  }
+  return {};
+}
+
+Status fill_request(ReadRequest& request, Bytes range) {
+  const auto copy = [](Bytes from, Buffer& to) {
+    to.resize(from.size());
+    std::copy(from.begin(), from.end(), to.data());
+  };
   return guard([&]() -> Status {
+    if (request.pieces.empty()) copy(range, request.into);
     for (ReadPiece& piece : request.pieces) {
       if (piece.begin > range.size() || piece.length > range.size() - piece.begin)
         return internal("a piece lies outside of its range").at(request.offset);
-      piece.into.resize(piece.length);
-      const Bytes from = range.subspan(piece.begin, piece.length);
-      std::copy(from.begin(), from.end(), piece.into.data());
+      copy(range.subspan(piece.begin, piece.length), piece.into);
     }
+    request.in_pieces = !request.pieces.empty();
     return {};
   });
 }
 
 namespace {
 
-Status check_pieces(ReadRequest& request) {
-  if (request.into.size() > 0) {
-    HEADRACE_TRY(fill_pieces(request, request.into.bytes()));
-    request.into = {};
+// What `into` holds is of this read only where the store does not say that it filled the pieces:
+// a store around it may have tried to read elsewhere before.
+Status move_to_pieces(ReadRequest& request) {
+  if (!request.in_pieces) {
+    if (request.into.size() != request.length)
+      return internal("a store filled neither the range nor its pieces").at(request.offset);
+    HEADRACE_TRY(fill_request(request, request.into.bytes()));
   }
-  for (const ReadPiece& piece : request.pieces)
+  request.into = {};
+  for (ReadPiece& piece : request.pieces) {
+    if (piece.length == 0) piece.into.resize(0);  // nobody writes there
     if (piece.into.size() != piece.length)
       return internal("a piece of the range was not filled").at(request.offset);
+  }
   return {};
 }
 
 }  // namespace
 
 void complete(ReadRequest&& request, Status status) {
-  if (status.ok() && !request.pieces.empty()) status = check_pieces(request);
+  if (status.ok() && !request.pieces.empty()) status = move_to_pieces(request);
   request.status = status.ok() ? std::move(status) : status.in_file(request.path);
   request.completed_ns = steady_ns();
   if (request.sent_ns == 0) request.sent_ns = request.completed_ns;

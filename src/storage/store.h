@@ -77,7 +77,7 @@ struct StoreCost {
 struct ReadPiece {
   uint64_t begin = 0;  // within the range
   uint64_t length = 0;
-  Buffer into = {};  // after an OK it holds exactly the piece
+  Buffer into = {};  // memory to use; after an OK it holds exactly the piece
 };
 
 // One range of one file.  Handed over: the store owns it, with its memory, until it completes it.
@@ -86,8 +86,9 @@ struct ReadRequest {
   uint64_t offset = 0;
   uint64_t length = 0;  // kWholeFile: the store finds the size out (offset is then 0)
   Buffer into = {};     // memory to use; after an OK it holds exactly the range
-  // Where the range goes instead of `into`, in order; bytes between them are not wanted.  A store
-  // may fill each and leave `into` empty, or fill `into`: then complete() copies them out of it.
+  // Where a range of known length goes instead of `into`: in order, apart, inside the range; bytes
+  // between them are not wanted.  A store fills each and says so by `in_pieces`, or fills `into`:
+  // then complete() copies them out of it.  They come back with their memory, whatever happened.
   std::vector<ReadPiece> pieces = {};
   uint64_t priority = 0;  // smaller goes first: the number of the batch that wants it
   // "": any; else the file must be of this version, and kCorrupt says that it is not.  On
@@ -97,6 +98,7 @@ struct ReadRequest {
   std::function<void(ReadRequest&&)> done = {};  // called exactly once, from any thread
 
   // Filled in by the store.
+  bool in_pieces = false;
   Status status = {};
   uint64_t sent_ns = 0;  // of the steady clock
   uint64_t completed_ns = 0;
@@ -110,8 +112,10 @@ struct ReadRequest {
 
 // Stamps the request and moves it into its done().  A failure names the file.
 void complete(ReadRequest&& request, Status status);
-// Copies the pieces of the request, where it has some, out of the bytes of all of its range.
-Status fill_pieces(ReadRequest& request, Bytes range);
+// Copies the bytes of all of its range to where the request wants them: its pieces, or `into`.
+Status fill_request(ReadRequest& request, Bytes range);
+// kInternal, unless the pieces lie in order, apart and inside the range.
+Status check_pieces(const ReadRequest& request);
 // With kCancelled.
 void complete_cancelled(ReadRequest&& request);
 // By a store that begins to read: stamps the request, unless a store around it has.
@@ -143,7 +147,8 @@ class Store {
   virtual void read(std::span<ReadRequest> requests) const = 0;
 
   // Fills request.into if that needs no waiting, because the bytes are in memory already; false
-  // where they are not, or the store cannot tell.  done() is not called.
+  // where they are not, or the store cannot tell.  done() is not called.  The request has no
+  // pieces.
   virtual bool read_if_resident(ReadRequest& request) const;
 
   // The range where it lies, if that is memory; none where it is not, or the file has no such

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,22 +15,27 @@
 
 namespace headrace {
 
+// Memory of a request, and the place in the file of what belongs there.
+struct CacheTarget {
+  uint64_t offset = 0;
+  MutableBytes out;
+};
+
 // Thread-safe.  Completes its request once: when the last part is there, or at the first failure.
 class Assembly {
  public:
   // `ended` is called once, before the request completes.
-  Assembly(ReadRequest&& request, std::function<void(const Assembly&)> ended)
-      : offset_(request.offset),
-        priority_(request.priority),
+  Assembly(ReadRequest&& request, std::vector<CacheTarget> targets,
+           std::function<void(const Assembly&)> ended)
+      : priority_(request.priority),
         group_(request.group),
-        memory_(request.into.span()),
+        targets_(std::move(targets)),
         ended_(std::move(ended)),
         request_(std::move(request)) {}
 
-  uint64_t offset() const { return offset_; }
   uint64_t priority() const { return priority_; }
-  // Written through fill() alone: after a failure it is the caller's again.
-  MutableBytes memory() const { return memory_; }
+  // Written through fill() alone: after a failure they are the caller's again.
+  std::span<const CacheTarget> targets() const { return targets_; }
   bool is_cancelled() const { return group_ != nullptr && group_->is_cancelled(); }
   bool is_of(const ReadGroup& group) const { return group_.get() == &group; }
 
@@ -67,10 +73,9 @@ class Assembly {
     over_.notify_all();
   }
 
-  const uint64_t offset_;
   const uint64_t priority_;
   const std::shared_ptr<const ReadGroup> group_;
-  const MutableBytes memory_;
+  const std::vector<CacheTarget> targets_;
   const std::function<void(const Assembly&)> ended_;
   ReadRequest request_;
   Mutex mu_;

@@ -24,18 +24,19 @@ constexpr unsigned kWriters = 2;
 
 void CacheReads::assemble(const AssemblyPointer& assembly, const CacheEntryPointer& entry) {
   const uint64_t size = folder_->shape().block_bytes;
-  const uint64_t offset = assembly->offset();
-  const uint64_t end = offset + assembly->memory().size();
-  for (uint64_t at = offset; at < end;) {
-    const uint64_t block = at / size;
-    const uint64_t stop = std::min(end, (block + 1) * size);
-    const MutableBytes out = assembly->memory().subspan(at - offset, stop - at);
-    assembly->add_part();
-    if (assembly->fill([&] { return read_range(*entry, at, out, false); }))
-      assembly->part_done();
-    else
-      want(assembly, entry, block, at - block * size, out);
-    at = stop;
+  for (const auto& [offset, memory] : assembly->targets()) {
+    const uint64_t end = offset + memory.size();
+    for (uint64_t at = offset; at < end;) {
+      const uint64_t block = at / size;
+      const uint64_t stop = std::min(end, (block + 1) * size);
+      const MutableBytes out = memory.subspan(at - offset, stop - at);
+      assembly->add_part();
+      if (assembly->fill([&] { return read_range(*entry, at, out, false); }))
+        assembly->part_done();
+      else
+        want(assembly, entry, block, at - block * size, out);
+      at = stop;
+    }
   }
   assembly->part_done();  // the one that it began with
 }

@@ -29,6 +29,20 @@ Status past_the_end(const ReadRequest& request, uint64_t size) {
       .at(std::max(size, request.offset));
 }
 
+// Its memory, which it is given here.  Throws std::bad_alloc.
+std::vector<CacheTarget> targets_of(ReadRequest& request, uint64_t bytes) {
+  std::vector<CacheTarget> out;
+  for (ReadPiece& piece : request.pieces) {
+    piece.into.resize(piece.length);
+    out.push_back({request.offset + piece.begin, piece.into.span()});
+  }
+  request.in_pieces = !request.pieces.empty();
+  if (request.in_pieces) return out;
+  request.into.resize(bytes);
+  out.push_back({request.offset, request.into.span()});
+  return out;
+}
+
 }  // namespace
 
 CacheEntry::CacheEntry(const FileInfo& info, const CacheFolder& folder)
@@ -229,6 +243,7 @@ CacheReads::AssemblyPointer CacheReads::serve(ReadRequest& request, CacheEntryPo
     inner_->read({&request, 1});
     return nullptr;
   }
+  std::vector<CacheTarget> targets;
   Status status = guard([&]() -> Status {
     if (!request.version.empty() && request.version != entry->version)
       return changed_file(request.version, entry->version);
@@ -236,7 +251,8 @@ CacheReads::AssemblyPointer CacheReads::serve(ReadRequest& request, CacheEntryPo
         (request.offset > entry->bytes || request.length > entry->bytes - request.offset))
       return past_the_end(request, entry->bytes);
     if (request.length == kWholeFile) request.offset = 0;
-    request.into.resize(request.length == kWholeFile ? entry->bytes : request.length);
+    HEADRACE_TRY(check_pieces(request));
+    targets = targets_of(request, request.length == kWholeFile ? entry->bytes : request.length);
     return {};
   });
   if (!status.ok()) {
@@ -244,21 +260,25 @@ CacheReads::AssemblyPointer CacheReads::serve(ReadRequest& request, CacheEntryPo
     return nullptr;
   }
   request.version = entry->version;
-  if (read_range(*entry, request.offset, request.into.span(), false)) {
+  if (std::all_of(targets.begin(), targets.end(), [&](const CacheTarget& target) {
+        return read_range(*entry, target.offset, target.out, false);
+      })) {
     hits_.fetch_add(1, std::memory_order_relaxed);
-    hit_bytes_.fetch_add(request.into.size(), std::memory_order_relaxed);
+    for (const CacheTarget& target : targets)
+      hit_bytes_.fetch_add(target.out.size(), std::memory_order_relaxed);
     complete(std::move(request), {});
     return nullptr;
   }
   misses_.fetch_add(1);
-  auto assembly = std::make_shared<Assembly>(std::move(request), [this](const Assembly& done) {
+  const auto ended = [this](const Assembly& done) {
     AssemblyPointer last;  // destroyed after the lock
     MutexLock lock(mu_);
     const auto it = assemblies_.find(&done);
     if (it == assemblies_.end()) return;
     last = std::move(it->second);
     assemblies_.erase(it);
-  });
+  };
+  auto assembly = std::make_shared<Assembly>(std::move(request), std::move(targets), ended);
   bool given_up = false;
   {
     MutexLock lock(mu_);

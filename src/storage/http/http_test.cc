@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "storage/http/index_page.h"
@@ -199,6 +200,31 @@ TEST_F(HttpStore, the_slowest_is_asked_for_a_second_time) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s) << "a stall is given up after 20 s";
 }
 
+// The first answer stops after some bytes of a piece; the second one brings all of them.
+TEST_F(HttpStore, the_second_answer_fills_the_pieces_that_the_first_began) {
+  const OpenedUrl at = open_store(server_.url("/f"), kQuick).value();
+  const std::string tag = at.store->stat(at.path).value().version;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());
+  server_.answer(nth(server_.requests(), fmt::format("HTTP/1.1 206 x\r\nETag: {}\r\n"
+                                                     "Content-Range: bytes 1-8/10\r\n"
+                                                     "Content-Length: 8\r\n\r\n1xx",
+                                                     tag)));
+  std::promise<ReadRequest> done;
+  ReadRequest request{.path = at.path, .offset = 1, .length = 8};
+  for (const auto& [begin, length] : {std::pair<uint64_t, uint64_t>{0, 2}, {3, 0}, {4, 3}}) {
+    request.pieces.emplace_back();
+    request.pieces.back().begin = begin;
+    request.pieces.back().length = length;
+  }
+  request.done = [&done](ReadRequest&& r) { done.set_value(std::move(r)); };
+  at.store->read({&request, 1});
+  const ReadRequest got = done.get_future().get();
+  ASSERT_TRUE(got.status.ok()) << got.status.text();
+  EXPECT_EQ(as_text(got.pieces[0].into.bytes()), "12");
+  EXPECT_EQ(got.pieces[1].into.size(), 0u);
+  EXPECT_EQ(as_text(got.pieces[2].into.bytes()), "567");
+}
+
 // However many loops there are (client.h).
 TEST_F(HttpStore, one_connection_is_one_for_all_files_together) {
   StoreOptions options = kQuick;
@@ -254,10 +280,12 @@ TEST_F(HttpStore, what_is_wanted_first_goes_first) {
   EXPECT_LE(asked[0].field("range")[6], '1');
 }
 
-// Ranges of one file that wait for the only connection; what became of each.
-class JoinedRanges : public HttpStore {
+// Ranges of one file that wait for the only connection; what became of each.  Of every request the
+// range, or pieces of it.
+class JoinedRanges : public HttpStore, public ::testing::WithParamInterface<bool> {
  protected:
   static constexpr uint64_t kLength = 100;
+  static constexpr std::pair<uint64_t, uint64_t> kPieces[] = {{0, 30}, {30, 1}, {40, 0}, {50, 45}};
   JoinedRanges() {
     for (int i = 0; i < 4400; ++i) content_ += static_cast<char>('a' + i * 7 % 26);
     server_.put("/g", content_);
@@ -278,18 +306,29 @@ class JoinedRanges : public HttpStore {
                          got[static_cast<size_t>(i)] = std::move(r);
                          --left;
                        }});
+    if (GetParam())
+      for (ReadRequest& request : batch)
+        for (const auto& [begin, length] : kPieces) {
+          request.pieces.emplace_back();
+          request.pieces.back().begin = begin;
+          request.pieces.back().length = length;
+        }
     at.store->read(batch);
     while (left > 0) std::this_thread::sleep_for(1ms);
     return got;
   }
   void expect_right(const ReadRequest& r) const {
     ASSERT_TRUE(r.status.ok()) << r.status.text();
-    EXPECT_EQ(as_text(r.into.bytes()), std::string_view(content_).substr(r.offset, r.length));
+    for (const ReadPiece& piece : r.pieces)
+      EXPECT_EQ(as_text(piece.into.bytes()),
+                std::string_view(content_).substr(r.offset + piece.begin, piece.length));
+    const std::string_view range = std::string_view(content_).substr(r.offset, r.length);
+    EXPECT_EQ(as_text(r.into.bytes()), GetParam() ? "" : range);
   }
   std::string content_;
 };
 
-TEST_F(JoinedRanges, those_that_wait_together_come_in_few_requests) {
+TEST_P(JoinedRanges, those_that_wait_together_come_in_few_requests) {
   for (const uint64_t apart : {0u, 10u}) {
     const size_t before = server_.requests();
     for (const ReadRequest& r : read_all(40, apart)) expect_right(r);
@@ -297,13 +336,13 @@ TEST_F(JoinedRanges, those_that_wait_together_come_in_few_requests) {
   }
 }
 
-TEST_F(JoinedRanges, one_beyond_the_end_fails_alone) {
+TEST_P(JoinedRanges, one_beyond_the_end_fails_alone) {
   const std::vector<ReadRequest> got = read_all(40, 10, 1000);
   for (size_t i = 0; i + 1 < got.size(); ++i) expect_right(got[i]);
   EXPECT_EQ(got.back().status.code(), Code::kCorrupt) << got.back().status.text();
 }
 
-TEST_F(JoinedRanges, an_answer_that_breaks_off_is_gone_on_with) {
+TEST_P(JoinedRanges, an_answer_that_breaks_off_is_gone_on_with) {
   std::atomic<int> breaks{3};
   const OpenedUrl file = open_store(server_.url("/g"), kQuick).value();
   const std::string tag = file.store->stat(file.path).value().version;
@@ -323,6 +362,41 @@ TEST_F(JoinedRanges, an_answer_that_breaks_off_is_gone_on_with) {
   for (const ReadRequest& r : read_all(40, 0)) expect_right(r);
   EXPECT_LE(breaks.load(), 1);  // some did break off
 }
+
+// The try that went wrong had filled some pieces; those that were complete by then stay.
+TEST_P(JoinedRanges, a_file_that_changes_between_two_tries_is_an_error) {
+  const OpenedUrl file = open_store(server_.url("/g"), kQuick).value();
+  const std::string tag = file.store->stat(file.path).value().version;
+  std::atomic<bool> has_changed{false};
+  server_.answer([&](const Asked& asked) -> std::optional<std::string> {
+    const std::string range = asked.field("range");
+    const size_t dash = range.find('-');
+    if (dash == std::string::npos || has_changed) return std::nullopt;
+    const size_t first = std::stoul(range.substr(6, dash - 6));
+    const size_t last = std::stoul(range.substr(dash + 1));
+    if (last - first < 3 * kLength) return std::nullopt;
+    has_changed = true;
+    server_.put("/g", std::string(content_.size(), '!'));
+    return fmt::format(
+        "HTTP/1.1 206 x\r\nETag: {}\r\nContent-Range: bytes {}-{}/{}\r\n"
+        "Content-Length: {}\r\nConnection: close\r\n\r\n{}",
+        tag, first, last, content_.size(), last - first + 1,
+        content_.substr(first, 2 * kLength + 50));
+  });
+  size_t failed = 0;
+  for (const ReadRequest& r : read_all(40, 0)) {
+    if (r.status.ok()) {
+      expect_right(r);
+    } else {
+      EXPECT_EQ(r.status.code(), Code::kCorrupt) << r.status.text();
+      ++failed;
+    }
+  }
+  EXPECT_TRUE(has_changed);
+  EXPECT_GT(failed, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, JoinedRanges, ::testing::Bool());
 
 TEST_F(HttpStore, where_nearly_all_of_a_file_is_wanted_the_file_is_asked_for) {
   std::string large(size_t{3} << 20, 'x');

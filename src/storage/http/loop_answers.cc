@@ -74,11 +74,12 @@ void HttpLoop::answered(Call& call, Try& one) {
       Bytes from = one.own.bytes();
       const BodyPieces pieces = call.task.pieces(one.plan.bytes);
       for (size_t i = 0; i < pieces.size(); ++i) {
+        from = from.subspan(pieces[i].skip);
         if (pieces[i].bytes == 0) continue;
         const Result<MutableBytes> into = call.task.memory(i);
         if (!into.ok()) return end(call, into.status(), {});
-        std::memcpy(into.value().data(), from.data() + pieces[i].skip, pieces[i].bytes);
-        from = from.subspan(pieces[i].skip + pieces[i].bytes);
+        std::memcpy(into.value().data(), from.data(), pieces[i].bytes);
+        from = from.subspan(pieces[i].bytes);
       }
     }
     return end(call, {}, std::move(one.answer));

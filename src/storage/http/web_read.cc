@@ -104,17 +104,16 @@ BodyPieces WebRead::pieces(uint64_t bytes) {
   piece_of.clear();
   BodyPieces out;
   uint64_t at = request.offset;
+  const auto add_piece = [&](size_t number, size_t k, uint64_t from, uint64_t length) {
+    out.push_back({from - at, length});
+    piece_of.emplace_back(number, k);
+    at = from + length;
+  };
   const auto add = [&](size_t number, const ReadRequest& each, uint64_t length) {
-    if (each.pieces.empty()) {
-      out.push_back({each.offset - at, length});
-      piece_of.emplace_back(number, 0);
-    }
-    for (size_t k = 0; k < each.pieces.size(); ++k) {
-      out.push_back({each.offset + each.pieces[k].begin - at, each.pieces[k].length});
-      piece_of.emplace_back(number, k);
-      at = each.offset + each.pieces[k].begin + each.pieces[k].length;
-    }
-    if (each.pieces.empty()) at = each.offset + length;
+    if (each.pieces.empty()) add_piece(number, 0, each.offset, length);
+    for (size_t k = 0; k < each.pieces.size(); ++k)
+      if (each.pieces[k].length > 0)  // else its request may be complete before it is reached
+        add_piece(number, k, each.offset + each.pieces[k].begin, each.pieces[k].length);
   };
   add(0, request, is_whole() ? bytes : request.length);
   for (size_t k = 0; k < more.size(); ++k) add(k + 1, more[k], more[k].length);
@@ -124,9 +123,10 @@ BodyPieces WebRead::pieces(uint64_t bytes) {
 }
 
 Result<MutableBytes> WebRead::memory(size_t piece) {
-  const auto [number, k] = piece_of[piece];
+  const size_t number = piece_of[piece].first;
+  const size_t k = piece_of[piece].second;
   ReadRequest& of = number == completed ? request : more[number - completed - 1];
-  return guard([&, k = k]() -> Result<MutableBytes> {
+  return guard([&]() -> Result<MutableBytes> {
     Buffer& into = of.pieces.empty() ? of.into : of.pieces[k].into;
     into.resize(!of.pieces.empty() ? of.pieces[k].length : is_whole() ? whole_bytes : of.length);
     return into.span();
@@ -138,6 +138,7 @@ void WebRead::arrived(uint64_t bytes) {
     ReadRequest whole = std::exchange(request, std::move(more.front()));
     more.pop_front();
     whole.version = version;
+    whole.in_pieces = !whole.pieces.empty();
     ++completed;
     complete(std::move(whole), {});
   }
@@ -166,11 +167,13 @@ void WebRead::done(Status status, HttpAnswer&& answer) {
     return read_each(shared, std::exchange(more, {}));
   }
   if (status.ok()) request.version = version;
+  request.in_pieces = !request.pieces.empty();
   if (!status.ok() && !is_whole() && status.code() == Code::kUnavailable)
     status = status.at(request.offset);
   std::deque<ReadRequest> behind = std::exchange(more, {});
   for (ReadRequest& each : behind) {
     if (status.ok()) each.version = version;
+    each.in_pieces = !each.pieces.empty();
     complete(std::move(each), status);
   }
   complete(std::move(request), std::move(status));

@@ -129,6 +129,7 @@ Status check_range(const ReadRequest& request) {
 
 Status WebStore::add_read(ReadRequest& request, std::vector<HttpTask>& tasks) const {
   HEADRACE_TRY(check_range(request));
+  HEADRACE_TRY(check_pieces(request));
   if (request.length == 0) {  // no range has no bytes: whether it is there is another question
     HEADRACE_ASSIGN(const FileInfo info, stat(request.path));
     if (!request.version.empty() && request.version != info.version)

@@ -48,6 +48,21 @@ class FileCopier : public ::testing::Test {
   std::map<std::string, std::string> files_;
 };
 
+TEST(StagePlans, files_right_under_their_scheme_have_its_root_in_common) {
+  for (const auto& [first, second] : {std::pair<std::string, std::string>{"mem://a", "mem://b/c"},
+                                      {"mem://a", "mem://b"},
+                                      {"/a", "/b/c"},
+                                      {"a", "b/c"}}) {
+    MemoryStore store;
+    store.put(first, "1");
+    store.put(second, "2");
+    const StagePlan plan = plan_stage(store, {first, second}).value();
+    ASSERT_EQ(plan.files.size(), 2u);
+    EXPECT_EQ(plan.files[0].name, "a");
+    EXPECT_EQ(plan.files[1].name, second.ends_with("c") ? "b/c" : "b");
+  }
+}
+
 TEST_F(FileCopier, files_are_the_same_and_so_are_their_checksums_however_they_come) {
   const LatencyStore later(source_, {.latency = 2ms});
   for (const unsigned streams : {0u, 1u, 3u}) {

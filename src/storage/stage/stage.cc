@@ -27,11 +27,11 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kUnfinished = "headrace.unfinished";
 
-// The folder that all lie in, without a '/' at its end.
+// The folder that all lie in, without a '/' at its end, unless it is a root ("/", "memory://").
 std::string common_parent(const std::vector<std::string>& paths) {
   std::string common = parent_folder(paths.front());
   for (const std::string& path : paths)
-    while (!common.empty() && common != "/" &&
+    while (!common.empty() && !common.ends_with('/') &&
            !(path.starts_with(common) && path[common.size()] == '/'))
       common = parent_folder(common);
   return common;

@@ -173,15 +173,19 @@ bool StagedStore::read_copy(ReadRequest& request, const Copy& copy, bool at_once
   ReadRequest local{.path = copy.path,
                     .offset = request.offset,
                     .length = request.length,
-                    .into = std::move(request.into)};
+                    .into = std::move(request.into),
+                    .pieces = std::move(request.pieces)};
   bool ok = false;
   if (at_once) {
     ok = local_->read_if_resident(local);
     request.into = std::move(local.into);
+    request.pieces = std::move(local.pieces);
   } else {
     local.done = [&](ReadRequest&& done) {
       ok = done.status.ok();
       request.into = std::move(done.into);
+      request.pieces = std::move(done.pieces);
+      request.in_pieces = ok && done.in_pieces;
     };
     local_->read({&local, 1});
   }
