@@ -31,7 +31,7 @@ WRAPPED = {
     "lzma.h": re.compile(r"base/xz\.cc"),
     "webp/": re.compile(r"codec/(webp|encode_webp)\.cc"),
     "libdeflate.h": re.compile(r"base/inflate\.cc"),
-    "hwy/": re.compile(r"transform/kernels/([a-z]+\.cc|(sums|lanes)-inl\.h)|array/shuffle\.cc|codec/widen\.cc"),
+    "hwy/": re.compile(r"transform/kernels/([a-z]+\.cc|(sums|lanes)-inl\.h)|array/shuffle\.cc|codec/(widen|jpeg_marks)\.cc"),
     "Python.h": re.compile(r"(?!)"),
     "nanobind/": re.compile(r"(?!)"),
 }

@@ -40,7 +40,11 @@ def data() -> str:
         for i in range(SAMPLES):
             stored = io.BytesIO()
             np.save(stored, rows[i])
-            for name, value in ((f"{i:05d}.jpg", picture(i)), (f"{i:05d}.npy", stored.getvalue()), (f"{i:05d}.cls", str(i).encode())):
+            for name, value in (
+                (f"{i:05d}.jpg", picture(i)),
+                (f"{i:05d}.npy", stored.getvalue()),
+                (f"{i:05d}.cls", str(i).encode()),
+            ):
                 info = tarfile.TarInfo(name)
                 info.size = len(value)
                 tar.addfile(info, io.BytesIO(value))

@@ -46,8 +46,7 @@ HWY_EXPORT(find);
 }
 
 size_t find_mark(Bytes data, size_t at) {
-  return HWY_DYNAMIC_DISPATCH(find)(reinterpret_cast<const uint8_t*>(data.data()), at,
-                                    data.size());
+  return HWY_DYNAMIC_DISPATCH(find)(reinterpret_cast<const uint8_t*>(data.data()), at, data.size());
 }
 
 }  // namespace headrace

@@ -238,21 +238,21 @@ uint64_t DeviceMemory::most_used_bytes() const {
 
 std::shared_ptr<Arena> pinned_arena_of(const CudaDriver& driver, CudaContext context) {
   return pinned_slab_arena({.lock =
-                           [&driver, context](MutableBytes memory) {
-                             const CudaCurrent current(driver, context);
-                             const Status locked = driver.check(
-                                 driver.host_register(memory.data(), memory.size(), kPortable),
-                                 "cuMemHostRegister");
-                             // A device that is lost is no lack of memory, and says so itself.
-                             if (!locked.ok() && locked.code() != Code::kExhausted)
-                               throw std::runtime_error(std::string(locked.message()));
-                             return locked.ok();
-                           },
-                       .unlock =
-                           [&driver, context](MutableBytes memory) {
-                             const CudaCurrent current(driver, context);
-                             driver.host_unregister(memory.data());
-                           }});
+                                [&driver, context](MutableBytes memory) {
+                                  const CudaCurrent current(driver, context);
+                                  const Status locked = driver.check(
+                                      driver.host_register(memory.data(), memory.size(), kPortable),
+                                      "cuMemHostRegister");
+                                  // A device that is lost is no lack of memory, and says so itself.
+                                  if (!locked.ok() && locked.code() != Code::kExhausted)
+                                    throw std::runtime_error(std::string(locked.message()));
+                                  return locked.ok();
+                                },
+                            .unlock =
+                                [&driver, context](MutableBytes memory) {
+                                  const CudaCurrent current(driver, context);
+                                  driver.host_unregister(memory.data());
+                                }});
 }
 
 }  // namespace headrace

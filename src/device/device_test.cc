@@ -55,8 +55,7 @@ Step step(std::string name, std::map<std::string, Param> params = {}) {
 }
 
 std::shared_ptr<LateWork> late_work(unsigned samplings = ~0u, ShareLimits limits = {}) {
-  return std::make_shared<LateWork>(
-      LateWork{std::make_shared<DecodeShare>(samplings, limits), ""});
+  return std::make_shared<LateWork>(LateWork{std::make_shared<DecodeShare>(samplings, limits), ""});
 }
 
 std::unique_ptr<Decoder> make(std::vector<Step> steps, std::shared_ptr<LateWork> late,

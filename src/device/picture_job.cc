@@ -11,7 +11,7 @@ namespace headrace {
 namespace {
 
 constexpr uint64_t kPixelBytes = 4;  // between the kernels
-constexpr uint64_t kPitch = 256;  // rows and planes begin at multiples of it
+constexpr uint64_t kPitch = 256;     // rows and planes begin at multiples of it
 
 uint64_t aligned(uint64_t n) {
   return (n + kPitch - 1) / kPitch * kPitch;

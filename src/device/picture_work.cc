@@ -11,10 +11,10 @@
 namespace headrace {
 namespace {
 
-constexpr size_t kMostTogether = 256;    // pictures of one call of the engines
-constexpr unsigned kThreads = 256;       // of a block: 8 rows at a time
-constexpr unsigned kBlocks = 32;         // for the pixels of a picture
-constexpr unsigned kFirstBlocks = 8;     // of the first pass, where a warp makes four rows at a time
+constexpr size_t kMostTogether = 256;  // pictures of one call of the engines
+constexpr unsigned kThreads = 256;     // of a block: 8 rows at a time
+constexpr unsigned kBlocks = 32;       // for the pixels of a picture
+constexpr unsigned kFirstBlocks = 8;   // of the first pass, where a warp makes four rows at a time
 constexpr size_t kMostLaunched = 65535;  // pictures of one launch: the grid's third extent
 constexpr unsigned kSumBlocks = 8;       // for its sums: each thread adds to one number in the end
 

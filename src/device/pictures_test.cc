@@ -267,7 +267,8 @@ void one_program(uint64_t seed, int pictures) {
   std::map<std::string, Param> options;
   if (draw.chance(0.2)) options.emplace("mode", std::string("L"));
   if (draw.chance(0.4)) options.emplace("orient", true);
-  const auto late = std::make_shared<LateWork>(LateWork{std::make_shared<DecodeShare>(~0u, ShareLimits()), ""});
+  const auto late =
+      std::make_shared<LateWork>(LateWork{std::make_shared<DecodeShare>(~0u, ShareLimits()), ""});
   const auto cpu = make(steps, options, nullptr);
   const auto device = make(steps, options, late);
   ASSERT_TRUE(cpu && device);
@@ -313,7 +314,8 @@ TEST(Kernels, random_programs_give_the_pixels_of_the_cpu_path) {
 
 // Every sampling at every size from 16 to 40 on each axis, whole: edges are where decoders differ.
 TEST(Kernels, every_small_size_of_every_sampling) {
-  const auto late = std::make_shared<LateWork>(LateWork{std::make_shared<DecodeShare>(~0u, ShareLimits()), ""});
+  const auto late =
+      std::make_shared<LateWork>(LateWork{std::make_shared<DecodeShare>(~0u, ShareLimits()), ""});
   for (const int width : {16, 17, 23, 31, 32, 33, 40})
     for (const int height : {16, 17, 18, 25, 32, 39})
       for (const fixture::JpegKind& kind :

@@ -22,8 +22,8 @@ class DeviceScratch {
     used_ = 0;
     if (buffer_ && buffer_->size() >= bytes) return {};
     buffer_.reset();
-    // Some more than that, up to the most: batches differ a little, and freeing memory waits for the
-    // whole device.
+    // Some more than that, up to the most: batches differ a little, and freeing memory waits for
+    // the whole device.
     const uint64_t roomy = std::max(bytes, std::min(bytes + bytes / 4, most_bytes_));
     HEADRACE_ASSIGN(buffer_, gpu_.memory().take_idle(roomy, stream_));
     return {};

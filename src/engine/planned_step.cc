@@ -45,9 +45,9 @@ void PlannedStep::open(const std::vector<ColumnWork>& columns, BufferPool& pool,
   Status made = guard([&]() -> Status {
     builders_.reserve(columns.size());
     for (const ColumnWork& c : columns)
-      builders_.emplace_back(c.spec, step_.tasks.size(),
-                             c.spec.packing == Packing::kList && !c.is_read_by_stage ? list_pool
-                                                                                     : pool);
+      builders_.emplace_back(
+          c.spec, step_.tasks.size(),
+          c.spec.packing == Packing::kList && !c.is_read_by_stage ? list_pool : pool);
     return {};
   });
   if (made.ok()) {

@@ -238,7 +238,8 @@ Status Loader::add_column(const std::string& output, const LoaderOptions& option
   for (size_t k = 1; k < made.size(); ++k)
     HEADRACE_TRY(check_equal(sources_.front().name, made[0].spec, sources_[k].name, made[k].spec));
   const DeferredSpec* left = made[0].decoder ? made[0].decoder->deferred() : nullptr;
-  columns_.push_back({.spec = made[0].spec, .is_read_by_stage = gpu_ != nullptr && left != nullptr});
+  columns_.push_back(
+      {.spec = made[0].spec, .is_read_by_stage = gpu_ != nullptr && left != nullptr});
   for (size_t k = 0; k < made.size(); ++k) {
     works_[k].fields.push_back(made[k].field);
     works_[k].decoders.push_back(std::move(made[k].decoder));

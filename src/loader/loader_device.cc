@@ -59,8 +59,8 @@ std::shared_ptr<LateWork> Loader::late_work_of(const std::string& output,
   }
   auto late = std::make_shared<LateWork>();
   if (samplings_ != 0)
-    late->share = std::make_shared<DecodeShare>(
-        samplings_, share_limits(options, compute_threads(options)));
+    late->share =
+        std::make_shared<DecodeShare>(samplings_, share_limits(options, compute_threads(options)));
   return late;
 }
 

@@ -286,8 +286,9 @@ static void check_addresses(const Job& job, const Output& out) {
 }
 
 EXPORT int cuModuleGetFunction(void** function, void*, const char* name) {
-  static const std::map<std::string, int> known{
-      {"weigh", 1}, {"first_pass", 2}, {"second_pass", 3}, {"gray_sums", 4}, {"mix", 5}, {"colours", 6}};
+  static const std::map<std::string, int> known{{"weigh", 1},       {"first_pass", 2},
+                                                {"second_pass", 3}, {"gray_sums", 4},
+                                                {"mix", 5},         {"colours", 6}};
   const auto at = known.find(name);
   if (at == known.end()) return 500;
   *function = reinterpret_cast<void*>(static_cast<intptr_t>(at->second));
