@@ -98,3 +98,20 @@ def test_a_type_name_that_occurs_twice_is_refused_with_both_files(tmp_path: path
     assert list(check_layers.doubled_types(tmp_path)) == [
         "type Held is defined in python/src/held.h and src/format/tar/header.h: rename all but one"
     ]
+
+
+@pytest.mark.parametrize(
+    ("folder", "code", "found"),
+    [
+        ("src/base", "const auto salt = std::random_device()();", True),
+        ("src/base", "// std::random_device is not used", False),
+        ("python/src", "n = PyList_GET_SIZE(numbers);", True),
+        ("python/src", "n = PyList_Size(numbers);", False),
+        ("python/src", "struct V { Py_buffer view; };", True),
+        ("python/src", '#include "python_buffer.h"\nstruct V { Py_buffer view; };', False),
+    ],
+)
+def test_what_wheels_cannot_have_is_refused(tmp_path: pathlib.Path, folder: str, code: str, found: bool) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "a.cc").write_text(code)
+    assert bool(list(check_layers.not_in_wheels(tmp_path))) is found

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a file includes a folder that its own may not see or a header kept to one file, and when two types share a name.
+"""Fails when a file includes a folder that its own may not see or a header kept to one file, when two types share a name, and
+when a file uses what the wheel (./dev wheel: Python's stable ABI, an older glibc) cannot have.
 
 tools/layers.txt says which folder under src/ may include which; src/format/tar/header.h is in the folder
 `format`. Python.h and nanobind stay under python/src; each third-party header under src/ stays in the files
@@ -46,6 +47,13 @@ SCOPES = re.compile(
     r"|\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:\w+\((?:[^()]|\([^()]*\))*\)\s*|\[\[[^\]]*\]\]\s*)*"
     r"(?P<type>\w+)(?:\s+final)?\s*(?=:(?!:)|\{)[^;{]*(?=\{)"
 )
+# What a build here takes and the wheel's does not, and what to write instead.
+NOT_IN_WHEELS = {
+    re.compile(r"\b(std::random_device|arc4random\w*)\b"): "base/entropy.h: libstdc++ asks arc4random, of glibc 2.36",
+    re.compile(
+        r"\b(PySequence_Fast_(ITEMS|GET_SIZE|GET_ITEM)|Py(List|Tuple)_[GS]ET_(SIZE|ITEM))\b"
+    ): "a function, not the macro: the stable ABI",
+}
 ANONYMOUS, BODY = "(anonymous)", "(body)"
 
 
@@ -74,6 +82,19 @@ def violations(layers: dict[str, set[str]]) -> Iterator[str]:
             for header, wrapper in WRAPPED.items():
                 if foreign and foreign[1].startswith(header) and not wrapper.fullmatch(str(path.relative_to(ROOT / "src"))):
                     yield f"{path.relative_to(ROOT)}:{number}: {foreign[1]} belongs in the files that wrap it"
+
+
+def not_in_wheels(root: pathlib.Path) -> Iterator[str]:
+    for path in sorted([*(root / "src").rglob("*.[hc]*"), *(root / "python/src").rglob("*.[hc]*")]):
+        text = path.read_text()
+        if path.stem.endswith("_test"):
+            continue
+        name = path.relative_to(root)
+        for number, line in enumerate(text.splitlines(), 1):
+            code = line.partition("//")[0]
+            yield from (f"{name}:{number}: wheels want {instead}" for what, instead in NOT_IN_WHEELS.items() if what.search(code))
+        if re.search(r"\bPy_buffer\b", text) and path.name != "python_buffer.h" and '"python_buffer.h"' not in text:
+            yield f"{name}: Py_buffer wants python_buffer.h: it is no part of the stable ABI of Python 3.10"
 
 
 def types_of(text: str) -> Iterator[str]:
@@ -105,6 +126,6 @@ def doubled_types(root: pathlib.Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    bad = [*violations(read_layers()), *doubled_types(ROOT)]
+    bad = [*violations(read_layers()), *doubled_types(ROOT), *not_in_wheels(ROOT)]
     print("\n".join(bad) or "layers: ok")
     sys.exit(bool(bad))
