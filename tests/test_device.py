@@ -115,6 +115,23 @@ def test_a_step_that_the_gpu_has_not_is_named(photos: pathlib.Path, standins: pa
     assert "field 'image' is decoded on the CPU" in out and "random_invert" in out
 
 
+@pytest.mark.parametrize(
+    ("decode", "queues", "told"), [("gpu", None, True), ("auto", None, True), ("cpu", None, False), ("gpu", "1", False)]
+)
+def test_cudas_queues_are_named_where_they_matter(
+    photos: pathlib.Path, standins: pathlib.Path, decode: str, queues: str | None, told: bool
+) -> None:
+    """Where the user has chosen a number, whatever it is, nothing is said."""
+    env = {**os.environ, "XDG_CACHE_HOME": str(photos.parent), "HEADRACE_CUDA_PATH": str(standins)}
+    env.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
+    if queues is not None:
+        env["CUDA_DEVICE_MAX_CONNECTIONS"] = queues
+    options = f"{{'device': 'cuda', 'decode': {decode!r}}}"
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(photos), options], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert ("CUDA_DEVICE_MAX_CONNECTIONS=32" in done.stdout + done.stderr) is told
+
+
 def test_without_nvjpeg_the_error_says_what_to_install(
     photos: pathlib.Path, standins: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

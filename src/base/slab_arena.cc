@@ -13,6 +13,7 @@
 // than copying a block does, and holds up whoever else calls it.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <new>
@@ -28,14 +29,17 @@ namespace {
 constexpr size_t kSlabBytes = size_t{8} << 20;  // at least
 constexpr size_t kMostBytes = size_t{32} << 20;
 constexpr size_t kLargest = size_t{16} << 20;  // larger ones are the heap's
+constexpr size_t kLockedBlocks = 16;           // of a locked slab: what is locked is not counted
 constexpr size_t kWasteShare = 16;             // what no block covers, at most about 1 of so many
 
 size_t block_bytes(size_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-// The smallest slab of whole huge pages in which blocks of this size leave little room unused.
-size_t slab_bytes(size_t block) {
+// The smallest slab of whole huge pages in which blocks of this size leave little room unused; a
+// locked one is of so many blocks.
+size_t slab_bytes(size_t block, bool is_locked) {
+  if (is_locked) return block * std::clamp<size_t>(kSlabBytes / block, 1, kLockedBlocks);
   size_t bytes = kSlabBytes;
   while (bytes < kMostBytes && (bytes < block || bytes % block > bytes / kWasteShare))
     bytes += kHugePageBytes;
@@ -78,6 +82,7 @@ class SlabMemory {
   SlabMemory& operator=(const SlabMemory&) = delete;
 
   std::byte* base() const { return base_; }
+  size_t size() const { return bytes_; }
 
  private:
   const PinFunctions& pins_;
@@ -90,7 +95,9 @@ class SlabMemory {
 class Slab {
  public:
   Slab(size_t block, const PinFunctions& pins)
-      : memory_(slab_bytes(block), pins), block_(block), blocks_(slab_bytes(block) / block) {
+      : memory_(slab_bytes(block, pins.lock != nullptr), pins),
+        block_(block),
+        blocks_(memory_.size() / block) {
     free_.reserve(blocks_);
     for (size_t k = blocks_; k-- > 0;) free_.push_back(static_cast<uint32_t>(k));
   }

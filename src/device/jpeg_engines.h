@@ -28,7 +28,7 @@ struct NvJpeg;  // its functions
 // Thread-safe.  One call of a decoder at a time, of whichever thread, loader or batch: a call keeps
 // all engines of the chip busy, and waits for them on the processor.  Calls beside each other took
 // 168 us of processor time for a picture instead of 33, and gave 22,500 pictures a second instead
-// of 29,500 (four threads; docs/measurements.md).
+// of 29,500 (four threads; docs/adr/0017).
 class JpegEngines {
  public:
   // kUnsupported: no nvJPEG, or a chip without engines.

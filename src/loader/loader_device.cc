@@ -18,7 +18,7 @@ uint64_t rank_batch(const LoaderOptions& options) {
 }
 
 // The CPU's threads decode some pictures where two batches wait for the chip, and leave three
-// threads to bring it pictures: so many keep its engines busy (docs/measurements.md).
+// threads to bring it pictures: so many keep its engines busy (docs/gpu.md).
 ShareLimits share_limits(const LoaderOptions& options, int threads) {
   constexpr int kBringing = 3;
   if (options.device->decode == DecodeOn::kGpu) return {};
