@@ -103,8 +103,8 @@ def add_licences(wheel: pathlib.Path, work: pathlib.Path, tools: pathlib.Path) -
 
 
 def stem(library: str) -> str:
-    """libjpeg of libjpeg-1a2b3c4d.so.62.3.0, and of libjpeg.so.62."""
-    return re.split(r"-[0-9a-f]{8}\.so|\.so", library)[0]
+    """libjpeg of libjpeg-1a2b3c4d.so.62.3.0, and of libjpeg.so.62; liblber-2.5 of liblber-2-1a2b3c4d.5.so.0.1.8."""
+    return re.sub(r"-[0-9a-f]{8}(?=\.)", "", library).partition(".so")[0]
 
 
 def bundled(wheel: pathlib.Path) -> list[str]:
@@ -134,11 +134,20 @@ def try_it(wheel: pathlib.Path, work: pathlib.Path) -> None:
     run_trial(wheel, work)
 
 
+def of_python(python: pathlib.Path) -> set[str]:
+    """What Python's own modules (ssl, lzma, ctypes, …) are linked with: without it they, and not headrace, could not be imported."""
+    code = "import pathlib, sysconfig; print(*pathlib.Path(sysconfig.get_config_var('DESTSHARED')).glob('*.so'))"
+    modules = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    linked = subprocess.run(["ldd", python.resolve(), *modules], capture_output=True, text=True, check=True).stdout
+    return {stem(pathlib.PurePath(place).name) for place in re.findall(r"=> (\S+)", linked)}
+
+
 def run_trial(wheel: pathlib.Path, work: pathlib.Path) -> None:
     trial = work / "trial.py"  # beside nothing of ours that could be imported
     shutil.copyfile(ROOT / "tools/wheel_trial.py", trial)
     python = work / "empty/bin/python"
-    hide = "".join(f"mount --bind /dev/null '{p}' && " for p in system_copies(bundled(wheel)) if "libstdc++" not in p.name)
+    own = of_python(python) | {"libstdc++"}
+    hide = "".join(f"mount --bind /dev/null '{p}' && " for p in system_copies(bundled(wheel)) if stem(p.name) not in own)
     if os.geteuid() == 0:
         call("unshare", "--mount", "bash", "-c", f"cd '{work}' && {hide}exec '{python}' '{trial}' '{work / 'data'}'")
     else:
