@@ -557,7 +557,9 @@ TEST(RunsInParts, stay_within_the_budget) {
   const std::vector<Task> tasks = tasks_of(1000, 7);
   ASSERT_TRUE(engine->start(std::make_unique<ListFeed>(tasks, 16)).ok());
   EXPECT_EQ(drain(*engine).value(), samples_of(tasks));
-  EXPECT_LE(engine->stats().memory_peak, kBudget + kBudget / 10);
+  // Beyond it only what the batch at the head needs: 16 samples, each in a run of its own.
+  EXPECT_LE(engine->stats().memory_peak,
+            kBudget + kBudget / 10 + 16 * ValuesSource(s.store, 10).file_bytes());
   EXPECT_GT(engine->stats().memory_peak, kBudget / 10);
 }
 
