@@ -127,7 +127,9 @@ def test_cudas_queues_are_named_where_they_matter(
     if queues is not None:
         env["CUDA_DEVICE_MAX_CONNECTIONS"] = queues
     options = f"{{'device': 'cuda', 'decode': {decode!r}}}"
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(photos), options], env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(photos), options], env=env, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     assert ("CUDA_DEVICE_MAX_CONNECTIONS=32" in done.stdout + done.stderr) is told
 
