@@ -10,6 +10,7 @@
 #include "open/expand.h"
 #include "open/open.h"
 #include "open/shard_indexer.h"
+#include "open/source_store.h"
 #include "storage/open_store.h"
 
 namespace headrace {
@@ -90,10 +91,7 @@ class IndexBuilder {
 Status build_index(const std::vector<std::string>& urls, const std::string& to,
                    const OpenOptions& options) {
   const InterruptScope scope(options.cancel);
-  std::shared_ptr<const Store> store = options.store;
-  if (store == nullptr) {
-    HEADRACE_ASSIGN(store, store_of_all(urls, options.storage));
-  }
+  HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, source_store(urls, options));
   HEADRACE_ASSIGN(const std::string folder, local_path(clean_path(to)));
   HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
   OpenOptions whole = options;

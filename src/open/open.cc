@@ -11,7 +11,6 @@
 #include "base/interrupt.h"
 #include "base/machine.h"
 #include "base/shown_url.h"
-#include "format/files/lists.h"
 #include "format/packed_fields.h"
 #include "format/registry.h"
 #include "index/manifest.h"
@@ -19,8 +18,8 @@
 #include "open/expand.h"
 #include "open/index_places.h"
 #include "open/shard_indexer.h"
+#include "open/source_store.h"
 #include "storage/memory.h"
-#include "storage/mixed.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
 #include "storage/stat_memo.h"
@@ -319,45 +318,11 @@ std::vector<std::string> files_of(const IndexedSource& source) {
   return out;
 }
 
-// Whose secrets the options have.  None, which is all, where the name of a server is a pattern.
-std::vector<std::string> named_servers(std::vector<std::string> urls, const std::string& index) {
-  if (!index.empty()) urls.push_back(index);
-  for (const std::string& url : urls) {
-    const std::string_view authority =
-        std::string_view(url).substr(0, url.find('/', scheme_of(url).size() + 3));
-    if (!scheme_of(url).empty() && authority.find_first_of("{*?[") != std::string_view::npos)
-      return {};
-  }
-  return urls;
-}
-
-// Lists on this disk may name files on servers.
-bool are_local_lists(const std::vector<std::string>& urls) {
-  bool any = false;
-  for (const std::string& url : urls) {
-    if (!scheme_of(url).empty()) return false;
-    any |= std::any_of(std::begin(kListSuffixes), std::end(kListSuffixes),
-                       [&url](std::string_view suffix) { return url.ends_with(suffix); });
-  }
-  return any;
-}
-
 // The store of the urls, with the cache around it where one is asked for.
 Result<std::shared_ptr<const Store>> store_of(const std::vector<std::string>& urls,
                                               const OpenOptions& options,
                                               std::shared_ptr<const CacheStore>& cache) {
-  std::shared_ptr<const Store> store = options.store;
-  if (store == nullptr) {
-    std::vector<std::string> all = urls;
-    if (!options.root.empty()) all.push_back(options.root);
-    StoreOptions storage = options.storage;
-    storage.named = named_servers(all, options.index);
-    if (are_local_lists(urls)) {
-      store = std::make_shared<const MixedStore>(std::move(storage));
-    } else {
-      HEADRACE_ASSIGN(store, store_of_all(all, storage));
-    }
-  }
+  HEADRACE_ASSIGN(std::shared_ptr<const Store> store, source_store(urls, options));
   if (options.cache.folder.empty()) return store;
   CacheOptions around = options.cache;
   around.scope = options.storage.endpoint;

@@ -19,6 +19,13 @@ size_t end_of_scheme(std::span<T> all, size_t begin, const PathOf& path_of) {
   return end;
 }
 
+constexpr std::string_view kFilePrefix = "file://";
+
+// As the store of its scheme takes it.
+std::string path_for_store(std::string_view path) {
+  return std::string(path.starts_with(kFilePrefix) ? path.substr(kFilePrefix.size()) : path);
+}
+
 }  // namespace
 
 MixedStore::MixedStore(StoreOptions options) : local_(local_store()), options_(std::move(options)) {
@@ -27,7 +34,7 @@ MixedStore::MixedStore(StoreOptions options) : local_(local_store()), options_(s
 
 Result<std::shared_ptr<const Store>> MixedStore::store_of(std::string_view path) const {
   const std::string_view scheme = scheme_of(path);
-  if (scheme.empty()) return local_;
+  if (scheme.empty() || path.starts_with(kFilePrefix)) return local_;
   {
     MutexLock lock(mu_);
     const auto known = opened_.find(scheme);
@@ -45,6 +52,8 @@ void MixedStore::read(std::span<ReadRequest> requests) const {
     const auto store = store_of(requests[begin].path);
     for (; !store.ok() && begin < end; ++begin)
       complete(std::move(requests[begin]), store.status());
+    for (ReadRequest& request : requests.subspan(begin, end - begin))
+      request.path = path_for_store(request.path);
     if (store.ok()) store.value()->read(requests.subspan(begin, end - begin));
     begin = end;
   }
@@ -52,12 +61,13 @@ void MixedStore::read(std::span<ReadRequest> requests) const {
 
 bool MixedStore::read_if_resident(ReadRequest& request) const {
   const auto store = store_of(request.path);
+  request.path = path_for_store(request.path);
   return store.ok() && store.value()->read_if_resident(request);
 }
 
 std::optional<Pin> MixedStore::pin(std::string_view path, uint64_t offset, uint64_t length) const {
   const auto store = store_of(path);
-  return store.ok() ? store.value()->pin(path, offset, length) : std::nullopt;
+  return store.ok() ? store.value()->pin(path_for_store(path), offset, length) : std::nullopt;
 }
 
 void MixedStore::cancel(const ReadGroup& group) const {
@@ -71,7 +81,7 @@ void MixedStore::cancel(const ReadGroup& group) const {
 
 StoreCost MixedStore::cost(const std::string& path) const {
   const auto store = store_of(path);
-  return store.ok() ? store.value()->cost(path) : StoreCost();
+  return store.ok() ? store.value()->cost(path_for_store(path)) : StoreCost();
 }
 
 std::vector<Result<FileInfo>> MixedStore::stat_all(std::span<const std::string> paths) const {
@@ -84,7 +94,10 @@ std::vector<Result<FileInfo>> MixedStore::stat_all(std::span<const std::string> 
     if (!store.ok()) {
       out.insert(out.end(), end - begin, Result<FileInfo>(store.status()));
     } else {
-      auto found = store.value()->stat_all(paths.subspan(begin, end - begin));
+      std::vector<std::string> own;
+      for (const std::string& path : paths.subspan(begin, end - begin))
+        own.push_back(path_for_store(path));
+      auto found = store.value()->stat_all(own);
       for (Result<FileInfo>& info : found) out.push_back(std::move(info));
     }
     begin = end;
@@ -94,7 +107,7 @@ std::vector<Result<FileInfo>> MixedStore::stat_all(std::span<const std::string> 
 
 Result<ListPage> MixedStore::list_page(const std::string& folder, const std::string& after) const {
   HEADRACE_ASSIGN(const auto store, store_of(folder));
-  return store->list_page(folder, after);
+  return store->list_page(path_for_store(folder), after);
 }
 
 }  // namespace headrace

@@ -97,14 +97,17 @@ class OpeningMemo {
 
   // The store of this name, made where there is none yet.
   Result<std::shared_ptr<const Store>> store(const std::string& name, const Make& make) {
-    MutexLock lock(mu_);
-    if (ended_) return make();
-    if (const auto it = stores_.find(name); it != stores_.end())
-      return std::shared_ptr<const Store>(it->second);
+    {
+      MutexLock lock(mu_);
+      if (const auto it = stores_.find(name); it != stores_.end())
+        return std::shared_ptr<const Store>(it->second);
+    }
+    // Without the lock: of other schemes Python makes it, which may wait for another thread.
     HEADRACE_ASSIGN(std::shared_ptr<const Store> inner, make());
+    MutexLock lock(mu_);
+    if (ended_) return inner;
     auto memo = std::make_shared<const StatMemo>(std::move(inner));
-    stores_.emplace(name, memo);
-    return std::shared_ptr<const Store>(std::move(memo));
+    return std::shared_ptr<const Store>(stores_.try_emplace(name, std::move(memo)).first->second);
   }
   void end() {
     MutexLock lock(mu_);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,9 +47,9 @@ struct StoreOptions {
   std::string user = {};   // Authorization: Basic
   std::string password = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
-  // The URLs that the user named: token, password and headers go to their servers alone, whatever
-  // others a list of files names.  None: to every server.
-  std::vector<std::string> named = {};
+  // The servers that the user's call names: token, password and headers go to these alone, whatever
+  // others a list of files names.  Unset: open_source() takes those of its URLs, others take all.
+  std::optional<std::vector<std::string>> named = {};
   std::string ca_file = {};       // in place of the system's
   bool allow_plain_http = false;  // credentials over http:// to other machines
   bool allow_link_local = false;  // 169.254.0.0/16, fe80::/10

@@ -36,7 +36,7 @@ class HttpProtocol final : public WebProtocol {
       secrets_.push_back("Authorization: Basic " +
                          base64(options_->user + ':' + options_->password));
     for (const auto& [name, value] : options_->headers) secrets_.push_back(name + ": " + value);
-    for (const std::string& named : options_->named)
+    for (const std::string& named : options_->named.value_or(std::vector<std::string>()))
       if (const auto url = parse_web_url(named); url.ok()) trusted_.push_back(url.value().origin());
   }
 
@@ -67,7 +67,7 @@ class HttpProtocol final : public WebProtocol {
         .method = std::string(method), .url = url.text(), .credentials = secrets_for(url)};
   }
 
-  Status failure(const std::string&, const HttpAnswer& answer) const override {
+  Status failure(const std::string& path, const HttpAnswer& answer) const override {
     const int status = answer.head.status;
     const std::string tries =
         answer.tries > 1 ? fmt::format(" ({} tries)", answer.tries) : std::string();
@@ -77,6 +77,12 @@ class HttpProtocol final : public WebProtocol {
         return not_found(fmt::format("the server has no such file ({})", status));
       case 401:
       case 403:
+        if (is_stranger(path))
+          return Status(Code::kPermission,
+                        fmt::format("the server refuses ({}), and what hr.storage(...) says goes "
+                                    "only to servers that the call names: name it, as in "
+                                    "root=\"https://host/folder\", or open its files by themselves",
+                                    status));
         return Status(
             Code::kPermission,
             fmt::format("the server refuses ({}): give what it asks for by "
@@ -119,8 +125,14 @@ class HttpProtocol final : public WebProtocol {
   const std::vector<std::string>& secrets_for(const WebUrl& url) const {
     static const std::vector<std::string> none;
     const bool is_named =
+        !options_->named ||
         std::find(trusted_.begin(), trusted_.end(), url.origin()) != trusted_.end();
-    return is_named || options_->named.empty() ? secrets_ : none;
+    return is_named ? secrets_ : none;
+  }
+  // A server that was asked without the secrets that there are.
+  bool is_stranger(const std::string& path) const {
+    const Result<WebUrl> url = parse_web_url(path);
+    return url.ok() && !secrets_.empty() && secrets_for(url.value()).empty();
   }
 
   const std::shared_ptr<const StoreOptions> options_;
