@@ -7,6 +7,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 from typing import Any
 
 import headrace as hr
@@ -31,11 +32,32 @@ def test_a_trace_has_named_threads_and_every_stage_of_every_batch(data: Data, tm
         list(loader.epoch(2))
     events = events_of(path)
     spans = [e for e in events if e["ph"] in "Xb"]
-    assert {e["name"] for e in spans} >= {"plan", "resolve", "read", "decode", "pack", "deliver"}
-    assert len([e for e in spans if e["name"] == "deliver"]) == batches  # others run ahead, into the next epoch
+    assert {e["name"] for e in spans} >= {"plan", "resolve", "read", "decode", "pack", "deliver", "consume"}
+    for name in ("deliver", "consume"):
+        assert len([e for e in spans if e["name"] == name]) == batches  # others run ahead, into the next epoch
     assert any(n.startswith("hr-compute-") for n in names_of(events)) and any(n.startswith("hr-io-") for n in names_of(events))
     threads = {e["tid"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
     assert {e["tid"] for e in spans} <= threads and all(e["dur"] >= 0 for e in spans if e["ph"] == "X")
+
+
+def test_what_the_training_step_takes_is_in_the_trace(data: Data, tmp_path: pathlib.Path) -> None:
+    """And no time outside the trace: not the step that was running when it began."""
+    with hr.Loader(data.tar, 8, {"y": hr.scalar("cls")}, output="numpy") as loader:
+        it = iter(loader)
+        next(it)
+        time.sleep(0.05)
+        with hr.trace(tmp_path / "a.json"):
+            next(it)
+            time.sleep(0.02)
+            next(it)
+    begun: dict[Any, float] = {}
+    taken = []
+    for e in events_of(tmp_path / "a.json"):
+        if e["name"] == "consume" and e["ph"] == "b":
+            begun[e["id"]] = e["ts"]
+        if e["name"] == "consume" and e["ph"] == "e":
+            taken.append(e["ts"] - begun[e["id"]])
+    assert len(taken) == 1 and taken[0] >= 20_000
 
 
 def test_nothing_of_one_trace_is_in_the_next(data: Data, tmp_path: pathlib.Path) -> None:

@@ -170,9 +170,16 @@ void Delivery::look_again() const {
     std::this_thread::yield();
 }
 
+void Delivery::end_consuming(uint64_t now_ns) {
+  if (consumed_since_ns_ == 0) return;
+  record_span(Stage::kConsume, consumed_since_ns_, now_ns, consumed_step_, 0);
+  consumed_since_ns_ = 0;
+}
+
 Result<Engine::Next> Delivery::next(std::unique_ptr<Batch>& out, int timeout_ms) {
   const Stopwatch watch;
   const uint64_t begin = steady_ns();
+  end_consuming(begin);
   StepPointer step;
   bool wake = false;
   if (looks_again_) look_again();
@@ -193,7 +200,9 @@ Result<Engine::Next> Delivery::next(std::unique_ptr<Batch>& out, int timeout_ms)
   counters_.deliver.waited_for_input(watch.ns());
   if (Status failed = step->status(); !failed.ok()) return failed;
   counters_.deliver.work(step->tasks().size(), step->bytes(), 0);
-  record_span(Stage::kDeliver, begin, steady_ns(), step->number(), step->bytes());
+  const uint64_t end = steady_ns();
+  record_span(Stage::kDeliver, begin, end, step->number(), step->bytes());
+  if (is_tracing()) consumed_since_ns_ = end, consumed_step_ = step->number();
   out = step->take();
   step.reset();  // its memory leaves the budget
   if (wake) on_taken_();

@@ -77,6 +77,7 @@ class Delivery {
   void ready(const StepPointer& step) HEADRACE_EXCLUDES(mu_);
   bool take(StepPointer& out) HEADRACE_REQUIRES(mu_);
   void look_again() const;
+  void end_consuming(uint64_t now_ns);
 
   const EngineWork& work_;
   Memory& memory_;
@@ -89,6 +90,8 @@ class Delivery {
   std::atomic<bool> has_head_{false};  // head_is_ready(), for who looks without the lock
   const bool looks_again_;
   std::atomic<uint64_t> batch_bytes_{0};  // what the last batch took: a guess at the next
+  // The consumer's: when it got which batch, while a trace is written.
+  uint64_t consumed_since_ns_ = 0, consumed_step_ = 0;
   Mutex mu_;
   CondVar consumer_wakes_;
   std::deque<Entry> steps_ HEADRACE_GUARDED_BY(mu_);  // from head() to tail()
