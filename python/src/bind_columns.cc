@@ -13,7 +13,7 @@
 #include "handles.h"
 #include "index/expression.h"
 #include "index/kept_column.h"
-#include "loader/look.h"
+#include "loader/read_members.h"
 #include "open/index_places.h"
 #include "progress.h"
 #include "storage/paths.h"
@@ -52,7 +52,7 @@ nb::object kept(const SourceHandle& s, const std::string& column) {
       for (const std::string& path : places_of(*s.whole, column, false))
         if (!found.ok()) found = read_column(path, stamp.value());
   }
-  if (!found.ok() || found.value().there.size() != s.source->size()) return nb::none();
+  if (!found.ok() || found.value().present.size() != s.source->size()) return nb::none();
   return nb::cast(std::move(found).value());
 }
 
@@ -73,7 +73,7 @@ FieldColumn look(const SourceHandle& s, const std::vector<std::string>& fields,
   Result<FieldColumn> found = internal("not looked");
   {
     nb::gil_scoped_release release;
-    found = look_into(
+    found = read_members(
         *s.source, {fields, member},
         {.progress = [&progress](uint64_t done, uint64_t all) { progress.tell(done, all); },
          .cancel = progress.cancel()});
@@ -87,10 +87,10 @@ FieldColumn column_of(const nb::list& values, const std::string& type) {
   FieldColumn out{.type = type == "int"     ? ColumnType::kInt
                           : type == "float" ? ColumnType::kFloat
                                             : ColumnType::kText,
-                  .there = {}};
+                  .present = {}};
   for (nb::handle value : values) {
     const bool there = !value.is_none();
-    out.there.push_back(there ? 1 : 0);
+    out.present.push_back(there ? 1 : 0);
     if (out.type == ColumnType::kInt) out.ints.push_back(there ? nb::cast<int64_t>(value) : 0);
     if (out.type == ColumnType::kFloat) out.floats.push_back(there ? nb::cast<double>(value) : 0);
     if (out.type == ColumnType::kText)
@@ -100,11 +100,11 @@ FieldColumn column_of(const nb::list& values, const std::string& type) {
 }
 
 FieldColumn take(const FieldColumn& column, const Numbers& numbers) {
-  FieldColumn out{.type = column.type, .there = {}};
+  FieldColumn out{.type = column.type, .present = {}};
   for (size_t i = 0; i < numbers.size(); ++i) {
     const auto n = static_cast<size_t>(numbers.data()[i]);
-    if (n >= column.there.size()) throw nb::index_error("no such sample");
-    out.there.push_back(column.there[n]);
+    if (n >= column.present.size()) throw nb::index_error("no such sample");
+    out.present.push_back(column.present[n]);
     if (!column.ints.empty()) out.ints.push_back(column.ints[n]);
     if (!column.floats.empty()) out.floats.push_back(column.floats[n]);
     if (!column.texts.empty()) out.texts.push_back(column.texts[n]);
@@ -114,8 +114,8 @@ FieldColumn take(const FieldColumn& column, const Numbers& numbers) {
 
 nb::list cells(const FieldColumn& column) {
   nb::list out;
-  for (size_t row = 0; row < column.there.size(); ++row) {
-    if (column.there[row] == 0)
+  for (size_t row = 0; row < column.present.size(); ++row) {
+    if (column.present[row] == 0)
       out.append(nb::none());
     else if (column.type == ColumnType::kInt)
       out.append(nb::int_(column.ints[row]));
@@ -132,12 +132,12 @@ nb::list cells(const FieldColumn& column) {
 void bind_columns(nb::module_& m) {
   nb::class_<FieldColumn>(m, "Column")
       .def_static("of", &column_of, nb::arg("values"), nb::arg("type"))
-      .def_prop_ro("size", [](const FieldColumn& c) { return c.there.size(); })
+      .def_prop_ro("size", [](const FieldColumn& c) { return c.present.size(); })
       .def("take", &take, nb::arg("numbers"))
       .def("cells", &cells, "A list, with None where a sample has no such value.");
   m.def("kept_column", &kept, nb::arg("source"), nb::arg("column"), nb::rv_policy::move);
   m.def("keep_column", &keep, nb::arg("source"), nb::arg("column"), nb::arg("values"));
-  m.def("look_into", &look, nb::arg("source"), nb::arg("fields"), nb::arg("member"),
+  m.def("read_members", &look, nb::arg("source"), nb::arg("fields"), nb::arg("member"),
         nb::arg("progress") = nb::none());
   m.def("expression_names", [](const std::string& text) {
     const Expression parsed = unwrap(Expression::parse(text));

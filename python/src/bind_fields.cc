@@ -129,7 +129,7 @@ void make_request(FieldRequest* self, const std::string& output, const std::stri
   const auto kind = role == "input"    ? MapRole::kInput
                     : role == "output" ? MapRole::kOutput
                                        : MapRole::kOnly;
-  self->then = then_map(*map, {kind, number});
+  self->wrap_decoder = map_wrapper(*map, {kind, number});
 }
 
 // (name, type, default or None where it must be given, words that it may be besides)

@@ -59,7 +59,7 @@ std::vector<uint64_t> borders(const SourceHandle& s, const std::vector<double>& 
 }
 
 nb::object cell(const FieldColumn& column, size_t row) {
-  if (column.there[row] == 0) return nb::none();
+  if (column.present[row] == 0) return nb::none();
   if (column.type == ColumnType::kInt) return nb::int_(column.ints[row]);
   if (column.type == ColumnType::kFloat) return nb::float_(column.floats[row]);
   return to_str(column.texts[row]);
@@ -76,7 +76,7 @@ nb::list columns(const SourceHandle& s, const std::vector<std::string>& names, u
   nb::list out;
   for (const FieldColumn& column : unwrap(std::move(read))) {
     nb::list cells;
-    for (size_t row = 0; row < column.there.size(); ++row) cells.append(cell(column, row));
+    for (size_t row = 0; row < column.present.size(); ++row) cells.append(cell(column, row));
     out.append(cells);
   }
   return out;

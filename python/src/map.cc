@@ -325,8 +325,8 @@ std::pair<uint64_t, uint64_t> MapWork::draws(const SampleContext& context) const
   return {a, rng.next()};
 }
 
-std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const MapFunction& map,
-                                                               MapRole role) {
+std::function<Result<DecoderPointer>(DecoderPointer)> map_wrapper(const MapFunction& map,
+                                                                  MapRole role) {
   const std::shared_ptr<MapWork> work = map.work;
   const bool shared = work->is_elsewhere();
   return [work, role, shared](DecoderPointer inner) -> Result<DecoderPointer> {

@@ -96,8 +96,8 @@ struct MapRole {
   size_t number = 0;
 };
 
-std::function<Result<DecoderPointer>(DecoderPointer)> then_map(const MapFunction& map,
-                                                               MapRole role);
+std::function<Result<DecoderPointer>(DecoderPointer)> map_wrapper(const MapFunction& map,
+                                                                  MapRole role);
 
 // In processes: map_processes.cc.
 class WorkerPool;

@@ -135,7 +135,7 @@ std::vector<headrace::FieldRequest> requests_of(const Fields& fields) {
     if (field.pad_value) request.pad = number_of(*field.pad_value, name, "padded()");
     if (field.otherwise) request.otherwise = default_of(*field.otherwise, name);
     request.optional = field.is_optional;
-    if (field.function) request.then = then_call(name, *field.function);
+    if (field.function) request.wrap_decoder = call_wrapper(name, *field.function);
     out.push_back(std::move(request));
   }
   return out;

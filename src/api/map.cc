@@ -80,7 +80,7 @@ class CallingDecoder final : public headrace::Decoder {
 
 }  // namespace
 
-std::function<headrace::Result<headrace::DecoderPointer>(headrace::DecoderPointer)> then_call(
+std::function<headrace::Result<headrace::DecoderPointer>(headrace::DecoderPointer)> call_wrapper(
     const std::string& output, const MapFunction& map) {
   const auto dtype = headrace::dtype_named(map.dtype);
   if (!dtype || !map.function)

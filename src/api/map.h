@@ -12,7 +12,7 @@
 namespace hr {
 
 // Throws where the declared type is none.
-std::function<headrace::Result<headrace::DecoderPointer>(headrace::DecoderPointer)> then_call(
+std::function<headrace::Result<headrace::DecoderPointer>(headrace::DecoderPointer)> call_wrapper(
     const std::string& output, const MapFunction& map);
 
 }  // namespace hr

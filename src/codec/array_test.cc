@@ -37,7 +37,7 @@ std::string bytes_of(std::initializer_list<T> values) {
 Result<AnySlot> decode(const ArrayPlan& plan, const std::string& value) {
   HEADRACE_ASSIGN(const auto decoder, make_array_decoder(plan));
   AnySlot slot(decoder->output().dtype);
-  HEADRACE_TRY(decode_alone(*decoder, as_bytes(value), Key(0), slot));
+  HEADRACE_TRY(decode_one(*decoder, as_bytes(value), Key(0), slot));
   return slot;
 }
 

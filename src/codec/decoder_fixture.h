@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-inline Status decode_alone(const Decoder& decoder, Bytes value, Key draws, Slot& out) {
+inline Status decode_one(const Decoder& decoder, Bytes value, Key draws, Slot& out) {
   SampleContext context;
   context.begin(draws, 0, 0, 0, {});
   return decoder.run({&value, 1}, context, out);

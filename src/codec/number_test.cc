@@ -24,7 +24,7 @@ Result<T> decode(NumberForm form, DType dtype, Bytes value) {
   HEADRACE_ASSIGN(const auto decoder, make_number_decoder(form, dtype));
   EXPECT_EQ(decoder->output(), (TensorSpec{dtype, {}}));
   OneElement slot;
-  HEADRACE_TRY(decode_alone(*decoder, value, Key(0), slot));
+  HEADRACE_TRY(decode_one(*decoder, value, Key(0), slot));
   return load_le<T>(slot.bytes);
 }
 

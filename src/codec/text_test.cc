@@ -25,7 +25,7 @@ TEST(TextTest, TakesUtf8AsItIs) {
   for (const std::string text :
        {"", "plain", "naïve façade", "日本語のテキスト", "😀 and ascii behind it", "\x7f"}) {
     Any slot;
-    ASSERT_TRUE(decode_alone(*make_text_decoder(), as_bytes(text), Key(0), slot).ok()) << text;
+    ASSERT_TRUE(decode_one(*make_text_decoder(), as_bytes(text), Key(0), slot).ok()) << text;
     EXPECT_EQ(as_text(slot.bytes), text);
   }
 }
@@ -38,7 +38,7 @@ TEST(TextTest, PointsAtTheFirstBadByte) {
   };
   for (const auto& [text, at] : bad) {
     Any slot;
-    const Status s = decode_alone(*make_text_decoder(), as_bytes(text), Key(0), slot);
+    const Status s = decode_one(*make_text_decoder(), as_bytes(text), Key(0), slot);
     EXPECT_EQ(s.code(), Code::kCorrupt);
     EXPECT_EQ(s.place().offset, static_cast<int64_t>(at));
   }
@@ -66,7 +66,7 @@ TEST(TextTest, EveryCodePointIsValidAndNoSurrogateIs) {
 TEST(BytesTest, TakesAnything) {
   Any slot;
   const std::string raw("\0\xff\x80", 3);
-  ASSERT_TRUE(decode_alone(*make_bytes_decoder(), as_bytes(raw), Key(0), slot).ok());
+  ASSERT_TRUE(decode_one(*make_bytes_decoder(), as_bytes(raw), Key(0), slot).ok());
   EXPECT_EQ(as_text(slot.bytes), raw);
   EXPECT_EQ(make_bytes_decoder()->output(), (TensorSpec{DType::kU8, {kVaries}}));
 }

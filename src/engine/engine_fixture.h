@@ -28,7 +28,7 @@ inline constexpr uint32_t kRows = 2;
 class TestSource final : public Source {
  public:
   TestSource(std::shared_ptr<const Store> store, uint64_t samples, uint32_t encoding = 0)
-      : store_(std::move(store)), samples_(samples), opening_(encoding) {
+      : store_(std::move(store)), samples_(samples), encoding_(encoding) {
     blocks_.samples.assign((samples + kPerFile - 1) / kPerFile, kPerFile);
     blocks_.bytes = samples * kSample;
   }
@@ -52,15 +52,15 @@ class TestSource final : public Source {
     const auto file = static_cast<uint32_t>(sample / kPerFile);
     const uint64_t at = sample % kPerFile * kSample;
     for (size_t f = 0; f < ask.fields.size(); ++f) {
-      if (opening_ == 0) {
+      if (encoding_ == 0) {
         out.units.push_back({file, 0, at, kSample, kSample});
         out.pieces.push_back({static_cast<uint32_t>(out.units.size() - 1), 0, kSample});
-      } else if (opening_ == kRows) {
-        out.units.push_back({file, opening_, 0, 0, kPerFile * kSample / 3});
+      } else if (encoding_ == kRows) {
+        out.units.push_back({file, encoding_, 0, 0, kPerFile * kSample / 3});
         out.pieces.push_back(
             {static_cast<uint32_t>(out.units.size() - 1), sample % kPerFile, kRow});
       } else {
-        out.units.push_back({file, opening_, 0, kPerFile * kSample, kPerFile * kSample});
+        out.units.push_back({file, encoding_, 0, kPerFile * kSample, kPerFile * kSample});
         out.pieces.push_back({static_cast<uint32_t>(out.units.size() - 1), at, kSample});
       }
       out.first_piece.push_back(static_cast<uint32_t>(out.pieces.size()));
@@ -99,7 +99,7 @@ class TestSource final : public Source {
 
   const std::shared_ptr<const Store> store_;
   const uint64_t samples_;
-  const uint32_t opening_;
+  const uint32_t encoding_;
   const Schema schema_{{"data", Kind::kBytes, Storage::kExtent}};
   Blocks blocks_;
   mutable std::atomic<int> opened_{0};

@@ -117,12 +117,12 @@ bool Gather::share_run(const Entry& entry, const Unit& unit, const GatherOptions
 }
 
 // Before runs are read (GatherOptions::runs): the run, when it comes, has one sample less to give.
-void Gather::read_alone(const Entry& entry, const Unit& unit, UnitCache& units) {
+void Gather::read_singly(const Entry& entry, const Unit& unit, UnitCache& units) {
   Unit run;
   if (!find_run(entry, unit, run)) return;
   const bool is_first = &unit == entry.request.units.data();
-  units.take_alone(*entry.source, run,
-                   {is_first ? 1u : 0u, unit.stored_bytes, samples_of_block(entry)});
+  units.take_singly(*entry.source, run,
+                    {is_first ? 1u : 0u, unit.stored_bytes, samples_of_block(entry)});
 }
 
 void Gather::resolve(const GatherOptions& options, UnitCache* units) {
@@ -135,7 +135,7 @@ void Gather::resolve(const GatherOptions& options, UnitCache* units) {
       place = {.length = unit.stored_bytes};
       decodes_ = decodes_ || (unit.encoding != 0 && unit.unshared);
       const bool runs = options.runs && entry.policy->runs && units != nullptr;
-      if (entry.policy->runs && !runs && units != nullptr) read_alone(entry, unit, *units);
+      if (entry.policy->runs && !runs && units != nullptr) read_singly(entry, unit, *units);
       if (unit.encoding != 0 && !unit.unshared && units != nullptr) {
         place.is_shared = true;
         place.range = share(*entry.source, unit, *units);

@@ -163,7 +163,7 @@ class Gather {
   static bool find_run(const Entry& entry, const Unit& unit, Unit& run);
   bool share_run(const Entry& entry, const Unit& unit, const GatherOptions& options,
                  UnitCache& units, Place& place);
-  void read_alone(const Entry& entry, const Unit& unit, UnitCache& units);
+  void read_singly(const Entry& entry, const Unit& unit, UnitCache& units);
   SharedBuffer take_part(const Place& place, const Piece& piece) const;
   RangePointer new_range(const Want& want, const GatherOptions& options);
 

@@ -57,7 +57,7 @@ UnitPin UnitCache::pin(const Source& source, const Unit& unit) {
     entry.unit->source = &source;
     entry.unit->unit = unit;
     entry.unit->path = source.file_path(unit.file);
-    if (const auto before = taken_alone_.extract(NameHash()(name)); !before.empty())
+    if (const auto before = taken_singly_.extract(NameHash()(name)); !before.empty())
       entry.unit->taken_ = before.mapped();
   }
   if (entry.unit->pins_++ == 0 && entry.state == State::kReady) idle_.erase(entry.idle_place);
@@ -110,15 +110,15 @@ void UnitCache::take(const UnitPointer& run, const TakenOfRun& taken) {
   add(run->taken_, taken);
 }
 
-void UnitCache::take_alone(const Source& source, const Unit& run, const TakenOfRun& taken) {
+void UnitCache::take_singly(const Source& source, const Unit& run, const TakenOfRun& taken) {
   const Name name{&source, run.file, run.encoding, run.offset, run.stored_bytes};
   MutexLock lock(mu_);
   if (const auto found = entries_.find(name); found != entries_.end()) {
     add(found->second.unit->taken_, taken);
     return;
   }
-  if (taken_alone_.size() >= kRememberDropped) taken_alone_.clear();
-  add(taken_alone_[NameHash()(name)], taken);
+  if (taken_singly_.size() >= kRememberDropped) taken_singly_.clear();
+  add(taken_singly_[NameHash()(name)], taken);
 }
 
 bool UnitCache::has_no_parts_yet(const UnitPointer& run) const {

@@ -149,7 +149,7 @@ class UnitCache {
   // Of a run: somebody takes so many samples of it, which no other will take in this epoch.
   void take(const UnitPointer& run, const TakenOfRun& taken) HEADRACE_EXCLUDES(mu_);
   // Likewise, but they are read without their run, which may be read later for the others.
-  void take_alone(const Source& source, const Unit& run, const TakenOfRun& taken)
+  void take_singly(const Source& source, const Unit& run, const TakenOfRun& taken)
       HEADRACE_EXCLUDES(mu_);
 
   // Whether somebody may still say in which parts the run is read: nobody reads it or has claimed
@@ -227,7 +227,7 @@ class UnitCache {
   // share one are read otherwise than is best, no more.
   std::unordered_map<size_t, uint64_t> rests_ HEADRACE_GUARDED_BY(mu_);
   // What was taken of runs that are not here yet: a hint as well.
-  std::unordered_map<size_t, TakenOfRun> taken_alone_ HEADRACE_GUARDED_BY(mu_);
+  std::unordered_map<size_t, TakenOfRun> taken_singly_ HEADRACE_GUARDED_BY(mu_);
   uint64_t bytes_ HEADRACE_GUARDED_BY(mu_) = 0;
   uint64_t reread_ HEADRACE_GUARDED_BY(mu_) = 0;
 };

@@ -14,7 +14,7 @@ enum class ColumnType : uint8_t { kInt, kFloat, kText };
 // One of the three lists is filled; an entry of a sample without the field is 0 or "".
 struct FieldColumn {
   ColumnType type = ColumnType::kInt;
-  std::vector<uint8_t> there;  // 1 where the sample has the field
+  std::vector<uint8_t> present;  // 1 where the sample has the field
   std::vector<int64_t> ints = {};
   std::vector<double> floats = {};
   std::vector<std::string> texts = {};

@@ -13,7 +13,7 @@ namespace {
 
 // A value of a row, borrowed.  A long double holds every int64 and every double exactly.
 struct Value {
-  bool there = true;
+  bool present = true;
   bool is_text = false;
   long double number = 0;
   std::string_view text = {};
@@ -28,7 +28,7 @@ Value value_of(const Literal& literal) {
 }
 
 Value value_of(const FieldColumn& column, size_t row) {
-  Value out{.there = column.there[row] != 0};
+  Value out{.present = column.present[row] != 0};
   switch (column.type) {
     case ColumnType::kInt:
       out.number = static_cast<long double>(column.ints[row]);
@@ -121,13 +121,13 @@ std::vector<uint8_t> Expression::node_mask(uint32_t number, std::span<const Fiel
   std::vector<uint8_t> mask(rows);
   for (size_t r = 0; r < rows; ++r) {
     const Value a = operand(node.a, r);
-    if (!a.there) continue;
+    if (!a.present) continue;
     if (node.form == Form::kIn) {
       mask[r] = is_in(a, node.list) != node.negated;
       continue;
     }
     const Value b = operand(node.b, r);
-    mask[r] = b.there && holds(node.comparison, order(a, b));
+    mask[r] = b.present && holds(node.comparison, order(a, b));
   }
   return mask;
 }

@@ -104,10 +104,10 @@ Status write_column(const std::string& path, const Hash128& stamp, const FieldCo
   out.insert(out.end(), magic.begin(), magic.end());
   put(out, kVersion);
   put(out, static_cast<uint32_t>(column.type));
-  put(out, static_cast<uint64_t>(column.there.size()));
+  put(out, static_cast<uint64_t>(column.present.size()));
   put(out, stamp.high);
   put(out, stamp.low);
-  put_all(out, column.there);
+  put_all(out, column.present);
   put_all(out, column.ints);
   put_all(out, column.floats);
   uint64_t end = 0;
@@ -135,7 +135,7 @@ Result<FieldColumn> read_column(const std::string& path, const Hash128& stamp) {
   if (type > static_cast<uint32_t>(ColumnType::kText)) return not_found("of no known type");
   const uint64_t rows = load_le<uint64_t>(all.subspan(16));
   Reader reader(all.first(all.size() - 4).subspan(kHead));
-  FieldColumn out{.type = static_cast<ColumnType>(type), .there = reader.take<uint8_t>(rows)};
+  FieldColumn out{.type = static_cast<ColumnType>(type), .present = reader.take<uint8_t>(rows)};
   if (out.type == ColumnType::kInt) out.ints = reader.take<int64_t>(rows);
   if (out.type == ColumnType::kFloat) out.floats = reader.take<double>(rows);
   if (out.type == ColumnType::kText) out.texts = reader.texts(rows);

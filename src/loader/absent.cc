@@ -314,7 +314,7 @@ Result<std::shared_ptr<const AbsentValue>> make_absent(
         request.output));
   if (!request.otherwise) {
     AbsentValue zeros{zeros_like(whole->output()), {}};
-    if (request.what == "json" && !request.then) {
+    if (request.what == "json" && !request.wrap_decoder) {
       const Bytes null = as_bytes(std::string_view("null"));
       zeros.decoder =
           std::make_shared<ConstantDecoder>(whole->output(), std::vector<int64_t>{4},
@@ -323,8 +323,8 @@ Result<std::shared_ptr<const AbsentValue>> make_absent(
     return std::make_shared<const AbsentValue>(std::move(zeros));
   }
   HEADRACE_ASSIGN(AbsentValue value, given_default(request, spec, inner));
-  if (request.then) {
-    HEADRACE_ASSIGN(value.decoder, request.then(std::move(value.decoder)));
+  if (request.wrap_decoder) {
+    HEADRACE_ASSIGN(value.decoder, request.wrap_decoder(std::move(value.decoder)));
   }
   return std::make_shared<const AbsentValue>(std::move(value));
 }

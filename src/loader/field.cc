@@ -121,8 +121,9 @@ Result<Packing> choose_packing(const FieldRequest& request, const Decoder& decod
   }
   if (value.is_fixed() || request.what != "image" || decoder.deferred() != nullptr)
     return default_packing(value);
-  if (request.then && value.shape.size() == 1) return default_packing(value);  // a text, a list
-  if (request.then)
+  if (request.wrap_decoder && value.shape.size() == 1)
+    return default_packing(value);  // a text, a list
+  if (request.wrap_decoder)
     return invalid(fmt::format(
         "field '{}': the function gives values of different sizes ({}), which do not fit into one "
         "batch; ask for .list(), .padded() or .ragged()",
@@ -158,14 +159,14 @@ Status make_decoders(const FieldRequest& request, const FieldSpec& spec, FieldWo
   if (inner->inputs() > 1)
     return unsupported(fmt::format("field '{}': its decoder takes {} inputs, and one is given",
                                    request.output, inner->inputs()));
-  if (request.then && inner->deferred() != nullptr)
+  if (request.wrap_decoder && inner->deferred() != nullptr)
     return invalid(
         fmt::format("field '{}': with defer=true a picture is decoded after the batch "
                     "is made: no function may follow",
                     request.output));
   work.decoder = inner;
-  if (request.then) {
-    HEADRACE_ASSIGN(work.decoder, request.then(inner));
+  if (request.wrap_decoder) {
+    HEADRACE_ASSIGN(work.decoder, request.wrap_decoder(inner));
   }
   work.spec.value = work.decoder->output();
   HEADRACE_ASSIGN(work.absent, make_absent(request, spec, inner, work.decoder));
@@ -265,8 +266,8 @@ Result<FieldWork> make_field(const FieldRequest& request, const Source& source,
   }
   // Where a value may have its own shape: in a list, or on the way into a function.
   const Packing wanted = request.packing.value_or(request.many ? Packing::kList : Packing::kDense);
-  spec.one_shape =
-      !request.then && (wanted == Packing::kDense || (request.many && wanted == Packing::kRagged));
+  spec.one_shape = !request.wrap_decoder &&
+                   (wanted == Packing::kDense || (request.many && wanted == Packing::kRagged));
   if (request.what == "key") {
     spec.what = "bytes";
     work.field = kKeyField;

@@ -40,8 +40,8 @@ struct FieldRequest {
   bool optional = false;
   bool is_none_when_absent = false;
   std::shared_ptr<LateWork> late;  // a device follows: see FieldSpec
-  // Python functions: makes a decoder that goes on where this one ends.
-  std::function<Result<DecoderPointer>(DecoderPointer)> then;
+  // Functions of the user: makes a decoder around the field's, which goes on where that one ends.
+  std::function<Result<DecoderPointer>(DecoderPointer)> wrap_decoder;
 };
 
 // The number of a field in a schema.  Unknown: lists what there is, and the nearest name.

@@ -53,8 +53,8 @@ std::shared_ptr<LateWork> Loader::late_work_of(const std::string& output,
   if (gpu_ == nullptr) return nullptr;
   for (const LoaderSource& s : sources_) {
     const FieldRequest* request = request_of(s, output);
-    if (request->what != "image" || request->then || request->otherwise || request->optional ||
-        request->many || request->packing)
+    if (request->what != "image" || request->wrap_decoder || request->otherwise ||
+        request->optional || request->many || request->packing)
       return nullptr;
   }
   auto late = std::make_shared<LateWork>();

@@ -94,7 +94,7 @@ class Scanner {
 
   Result<std::vector<FieldColumn>> read(uint64_t begin, uint64_t end) {
     std::vector<FieldColumn> columns;
-    for (const ColumnType type : wanted_.types) columns.push_back({.type = type, .there = {}});
+    for (const ColumnType type : wanted_.types) columns.push_back({.type = type, .present = {}});
     Gather gather;
     if (wanted_.key) HEADRACE_TRY(read_keys(begin, end, columns));
     if (wanted_.fields.empty()) return columns;
@@ -108,7 +108,7 @@ class Scanner {
     for (size_t c = 0; c < columns.size(); ++c) {
       if (wanted_.place[c] >= 0) continue;
       HEADRACE_TRY(source_.keys(begin, end, columns[c].texts));
-      columns[c].there.assign(end - begin, 1);
+      columns[c].present.assign(end - begin, 1);
     }
     return {};
   }
@@ -134,7 +134,7 @@ class Scanner {
     if (wanted_.place[c] < 0) return {};  // read_keys() did
     const auto f = static_cast<size_t>(wanted_.place[c]);
     const bool there = gather.values(i, f) > 0;
-    out.there.push_back(there);
+    out.present.push_back(there);
     if (!there) {
       put_nothing(out);
       return {};
@@ -182,7 +182,8 @@ FieldColumn rows_of(const FieldColumn& column, uint64_t begin, uint64_t end) {
     const auto to = static_cast<int64_t>(end);
     return list.empty() ? List() : List(list.begin() + from, list.begin() + to);
   };
-  return {column.type, cut(column.there), cut(column.ints), cut(column.floats), cut(column.texts)};
+  return {column.type, cut(column.present), cut(column.ints), cut(column.floats),
+          cut(column.texts)};
 }
 
 // Those that are read, and those that are given, in the order of `names`.
@@ -218,10 +219,10 @@ Result<std::vector<FieldColumn>> read_columns(const Source& source,
         return {};
       }));
   std::vector<FieldColumn> out;
-  for (const ColumnType type : scanner.wanted().types) out.push_back({.type = type, .there = {}});
+  for (const ColumnType type : scanner.wanted().types) out.push_back({.type = type, .present = {}});
   for (std::vector<FieldColumn>& part : parts)
     for (size_t c = 0; c < out.size(); ++c) {
-      append(out[c].there, part[c].there);
+      append(out[c].present, part[c].present);
       append(out[c].ints, part[c].ints);
       append(out[c].floats, part[c].floats);
       append(out[c].texts, part[c].texts);
@@ -237,7 +238,7 @@ Result<std::vector<uint64_t>> find_samples(const Source& source, std::string_vie
     const auto found = given.find(name);
     if (found == given.end())
       names.push_back(name);
-    else if (found->second->there.size() != source.size())
+    else if (found->second->present.size() != source.size())
       return internal("a column of another length");
   }
   HEADRACE_ASSIGN(Wanted wanted, want(source.schema(), names));

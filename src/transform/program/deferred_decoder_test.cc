@@ -104,8 +104,8 @@ TEST(DeferredDecoder, the_record_gives_the_pixels_of_the_direct_path) {
     for (uint64_t seed = 0; seed < 20; ++seed) {
       Kept want(direct->output().dtype);
       Kept value(DType::kU8);
-      ASSERT_TRUE(decode_alone(*direct, jpeg, Key(seed), want).ok()) << p;
-      ASSERT_TRUE(decode_alone(*deferred, jpeg, Key(seed), value).ok()) << p;
+      ASSERT_TRUE(decode_one(*direct, jpeg, Key(seed), want).ok()) << p;
+      ASSERT_TRUE(decode_one(*deferred, jpeg, Key(seed), value).ok()) << p;
       ASSERT_EQ(value.bytes.size(), sizeof(DeferredPicture) + jpeg.size());
       const Kept got = render(*deferred->deferred(), value.bytes);
       EXPECT_EQ(got.shape, want.shape);
@@ -130,11 +130,11 @@ TEST(DeferredDecoder, steps_that_need_pixels_are_refused_by_name) {
 TEST(DeferredDecoder, what_is_no_picture_or_too_large_is_an_error) {
   const auto deferred = make({}, true);
   Kept slot(DType::kU8);
-  EXPECT_EQ(decode_alone(*deferred, as_bytes("no picture"), Key(0), slot).code(), Code::kCorrupt);
+  EXPECT_EQ(decode_one(*deferred, as_bytes("no picture"), Key(0), slot).code(), Code::kCorrupt);
   const Blob jpeg = fixture::encode(fixture::make_image(160, 120, 3, 5), {});
   const auto small =
       make_decoder(picture({}, {{"defer", true}, {"max_pixels", int64_t{1000}}})).value();
-  EXPECT_EQ(decode_alone(*small, jpeg, Key(0), slot).code(), Code::kCorrupt);
+  EXPECT_EQ(decode_one(*small, jpeg, Key(0), slot).code(), Code::kCorrupt);
   EXPECT_EQ(split_deferred(Bytes(jpeg).first(10)).status().code(), Code::kCorrupt);
 }
 

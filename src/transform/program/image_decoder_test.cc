@@ -48,7 +48,7 @@ std::unique_ptr<Decoder> make(std::vector<Step> steps, Params options = {}) {
 
 Any run(const Decoder& decoder, Bytes jpeg, uint64_t seed = 1) {
   Any slot;
-  const Status s = decode_alone(decoder, jpeg, Key(seed), slot);
+  const Status s = decode_one(decoder, jpeg, Key(seed), slot);
   EXPECT_TRUE(s.ok()) << s.text();
   return slot;
 }
@@ -146,16 +146,16 @@ TEST(ImageDecoderTest, GrayModeHasOneChannel) {
 TEST(ImageDecoderTest, DamageHasItsPlace) {
   const Blob jpeg = photo();
   Any slot;
-  const Status s = decode_alone(*make({crop()}), Bytes(jpeg).first(300), Key(1), slot);
+  const Status s = decode_one(*make({crop()}), Bytes(jpeg).first(300), Key(1), slot);
   EXPECT_EQ(s.code(), Code::kCorrupt);
   EXPECT_GE(s.place().offset, 0);
-  EXPECT_EQ(decode_alone(*make({}), {}, Key(1), slot).code(), Code::kCorrupt);
+  EXPECT_EQ(decode_one(*make({}), {}, Key(1), slot).code(), Code::kCorrupt);
 }
 
 TEST(ImageDecoderTest, LimitIsTheUsers) {
   Any slot;
   const Status s =
-      decode_alone(*make({}, Params({{"max_pixels", int64_t{1000}}})), photo(), Key(1), slot);
+      decode_one(*make({}, Params({{"max_pixels", int64_t{1000}}})), photo(), Key(1), slot);
   EXPECT_EQ(s.message(), "JPEG: 160 x 120 pixels are more than the limit of 1000");
 }
 
@@ -164,7 +164,7 @@ TEST(ImageDecoderTest, SlotThatRefusesEndsTheRun) {
    public:
     Result<MutableBytes> room(std::span<const int64_t>) override { return invalid("too large"); }
   } refuse;
-  EXPECT_EQ(decode_alone(*make({}), photo(), Key(1), refuse).message(), "too large");
+  EXPECT_EQ(decode_one(*make({}), photo(), Key(1), refuse).message(), "too large");
 }
 
 }  // namespace

@@ -99,13 +99,13 @@ TEST(ProgramTest, ScalarsComeFromTextAndFromInlineBytes) {
   OneElement slot;
   auto text = make_decoder(spec).value();
   EXPECT_EQ(text->output().text(), "i64[]");
-  ASSERT_TRUE(decode_alone(*text, as_bytes("17\n"), Key(0), slot).ok());
+  ASSERT_TRUE(decode_one(*text, as_bytes("17\n"), Key(0), slot).ok());
   EXPECT_EQ(load_le<int64_t>(slot.bytes), 17);
 
   spec.stored = Stored::kInlineInt;
   std::array<std::byte, 8> raw{};
   store_le<int64_t>(raw, 99);
-  ASSERT_TRUE(decode_alone(*make_decoder(spec).value(), raw, Key(0), slot).ok());
+  ASSERT_TRUE(decode_one(*make_decoder(spec).value(), raw, Key(0), slot).ok());
   EXPECT_EQ(load_le<int64_t>(slot.bytes), 99);
 
   spec.stored = Stored::kInlineFloat;

@@ -14,7 +14,7 @@
 
 namespace headrace {
 
-struct Look {
+struct MemberQuery {
   std::vector<std::string> fields;  // stored names: the first that a sample has
   // "label" or "meta.label" of JSON; "width" or "height" of pictures, as stored, before any EXIF
   // orientation.
@@ -23,7 +23,7 @@ struct Look {
 
 // Numbers, booleans (as 0 and 1) and texts; null and what is not there is absent.  A member that is
 // a number in one sample and a text in another, and lists and objects, are kInvalidArgument.
-Result<FieldColumn> look_into(const Source& source, const Look& look,
-                              const ScanOptions& options = {});
+Result<FieldColumn> read_members(const Source& source, const MemberQuery& query,
+                                 const ScanOptions& options = {});
 
 }  // namespace headrace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loader/look.h"
+#include "loader/read_members.h"
 
 #include <fmt/format.h>
 
@@ -67,10 +67,10 @@ const Json* member_of(const Json& value, std::string_view name) {
 }
 
 // One column on its way.  Thread-safe but for the cells, of which each call has its own.
-class Looker {
+class MemberReader {
  public:
-  Looker(const Source& source, const Look& look, std::vector<uint32_t> fields)
-      : source_(source), look_(look), fields_(std::move(fields)) {
+  MemberReader(const Source& source, const MemberQuery& query, std::vector<uint32_t> fields)
+      : source_(source), query_(query), fields_(std::move(fields)) {
     is_json_ = source_.schema()[fields_[0]].kind == Kind::kJson;
   }
 
@@ -80,7 +80,7 @@ class Looker {
       Status status = source_.needs({.sample = s, .fields = fields_}, request);
       if (status.ok()) status = read_sample(s, request, cells[s - begin]);
       if (!status.ok())
-        return status.with(fmt::format("'{}.{}'", look_.fields[0], look_.member))
+        return status.with(fmt::format("'{}.{}'", query_.fields[0], query_.member))
             .of_sample(s, source_.key(s));
     }
     return {};
@@ -130,7 +130,7 @@ class Looker {
 
   Status take_member(Bytes value, Cell& cell) const {
     HEADRACE_ASSIGN(const Json json, Json::parse(as_text(value)));
-    const Json* found = member_of(json, look_.member);
+    const Json* found = member_of(json, query_.member);
     if (found == nullptr) return {};
     HEADRACE_ASSIGN(cell, cell_of(*found));
     return {};
@@ -139,21 +139,21 @@ class Looker {
   Status measure(Bytes bytes, Cell& cell) const {
     HEADRACE_ASSIGN(const ImageCodec* codec, find_image_codec(bytes));
     HEADRACE_ASSIGN(const ImageInfo info, codec->probe(bytes));
-    cell = int64_t{look_.member == "width" ? info.width : info.height};
+    cell = int64_t{query_.member == "width" ? info.width : info.height};
     return {};
   }
 
   const Source& source_;
-  const Look& look_;
+  const MemberQuery& query_;
   const std::vector<uint32_t> fields_;
   bool is_json_ = false;
   UnitCache units_;
 };
 
-Result<std::vector<uint32_t>> fields_of(const Source& source, const Look& look) {
+Result<std::vector<uint32_t>> fields_of(const Source& source, const MemberQuery& query) {
   std::vector<uint32_t> out;
   bool json = false;
-  for (const std::string& name : look.fields) {
+  for (const std::string& name : query.fields) {
     HEADRACE_ASSIGN(const uint32_t field, find_field(source.schema(), name));
     const Field& f = source.schema()[field];
     if (f.many) return invalid(fmt::format("field '{}' has several values a sample", name));
@@ -161,14 +161,14 @@ Result<std::vector<uint32_t>> fields_of(const Source& source, const Look& look) 
     out.push_back(field);
   }
   if (out.empty()) return internal("no field is named");
-  if (!json && look.member != "width" && look.member != "height")
+  if (!json && query.member != "width" && query.member != "height")
     return invalid(fmt::format("'{}' is {}: of pictures width and height can be looked at",
-                               look.fields[0], field_text(source.schema()[out[0]])));
+                               query.fields[0], field_text(source.schema()[out[0]])));
   return out;
 }
 
 // What all cells are: whole numbers, numbers or texts.
-Result<ColumnType> type_of(const Look& look, std::span<const Cell> cells) {
+Result<ColumnType> type_of(const MemberQuery& query, std::span<const Cell> cells) {
   std::optional<uint64_t> number, text;
   bool real = false;
   for (uint64_t s = 0; s < cells.size(); ++s) {
@@ -178,15 +178,15 @@ Result<ColumnType> type_of(const Look& look, std::span<const Cell> cells) {
     if (!first) first = s;
     if (number && text)
       return invalid(fmt::format("'{}.{}' is a number in sample {} and a text in sample {}",
-                                 look.fields[0], look.member, *number, *text));
+                                 query.fields[0], query.member, *number, *text));
   }
   if (!number && !text && !cells.empty())
-    return invalid(fmt::format("no sample has '{}.{}'", look.fields[0], look.member));
+    return invalid(fmt::format("no sample has '{}.{}'", query.fields[0], query.member));
   return text ? ColumnType::kText : real ? ColumnType::kFloat : ColumnType::kInt;
 }
 
 void put(const Cell& cell, FieldColumn& out) {
-  out.there.push_back(std::holds_alternative<std::monostate>(cell) ? 0 : 1);
+  out.present.push_back(std::holds_alternative<std::monostate>(cell) ? 0 : 1);
   const auto* whole = std::get_if<int64_t>(&cell);
   const auto* real = std::get_if<double>(&cell);
   const auto* text = std::get_if<std::string>(&cell);
@@ -200,28 +200,29 @@ void put(const Cell& cell, FieldColumn& out) {
 
 }  // namespace
 
-Result<FieldColumn> look_into(const Source& source, const Look& look, const ScanOptions& options) {
-  HEADRACE_ASSIGN(std::vector<uint32_t> fields, fields_of(source, look));
-  Looker looker(source, look, std::move(fields));
+Result<FieldColumn> read_members(const Source& source, const MemberQuery& query,
+                                 const ScanOptions& options) {
+  HEADRACE_ASSIGN(std::vector<uint32_t> fields, fields_of(source, query));
+  MemberReader reader(source, query, std::move(fields));
   const uint64_t size = source.size();
   std::vector<Cell> cells(size);
   const unsigned threads =
       options.threads != 0 ? options.threads : static_cast<unsigned>(usable_cpus());
   Mutex mu;
   uint64_t done = 0;
-  const auto look_at = [&](size_t chunk) -> Status {
+  const auto read_chunk = [&](size_t chunk) -> Status {
     if (options.cancel != nullptr && options.cancel->load()) return cancelled("was cancelled");
     const uint64_t begin = chunk * kTogether;
     const uint64_t end = std::min(begin + kTogether, size);
-    HEADRACE_TRY(looker.read(begin, end, std::span(cells).subspan(begin, end - begin)));
+    HEADRACE_TRY(reader.read(begin, end, std::span(cells).subspan(begin, end - begin)));
     MutexLock lock(mu);
     done += end - begin;
     if (options.progress) options.progress(done, size);
     return {};
   };
-  HEADRACE_TRY(parallel_for((size + kTogether - 1) / kTogether, threads, look_at));
-  FieldColumn out{.there = {}};
-  HEADRACE_ASSIGN(out.type, type_of(look, cells));
+  HEADRACE_TRY(parallel_for((size + kTogether - 1) / kTogether, threads, read_chunk));
+  FieldColumn out{.present = {}};
+  HEADRACE_ASSIGN(out.type, type_of(query, cells));
   for (Cell& cell : cells) put(cell, out);
   return out;
 }
