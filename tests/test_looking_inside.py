@@ -95,12 +95,12 @@ def test_what_was_looked_at_is_kept_and_costs_no_read_the_next_time(tar: pathlib
         raise AssertionError("it was read again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_core, "look_into", never)
+        patch.setattr(_core, "read_members", never)
         assert chosen(hr.open(tar).where("json.label < 2 and image.width > 30")) == first
     # Another time of the file, and it is looked at again.
     os.utime(tar, ns=(1, 1))
     with monkeypatch.context() as patch:
-        patch.setattr(_core, "look_into", never)
+        patch.setattr(_core, "read_members", never)
         with pytest.raises(AssertionError, match="read again"):
             hr.open(tar).where("json.label < 2")
     assert chosen(hr.open(tar).where("json.label < 2")) == [i for i in range(COUNT) if i % 5 < 2]
@@ -124,7 +124,7 @@ def test_a_column_that_cannot_lie_beside_the_data_is_kept_elsewhere(
     ds = hr.open(tar)
     from headrace import _core
 
-    values = _core.look_into(ds._source, ["json"], "label")
+    values = _core.read_members(ds._source, ["json"], "label")
     name = next(iter(tar.parent.glob("*.column.hridx")), None)
     assert name is None
     (tar.parent / "held").mkdir()

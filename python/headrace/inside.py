@@ -52,9 +52,9 @@ def _looked(ds: Dataset, names: list[str], member: str) -> _core.Column:
     """Of all data that were opened, whatever is seen of them: so it is kept once for all views."""
     numbers, names = _below(ds, names)
     if set(names) - {f["name"] for f in ds._opened.fields}:  # a field that a view made
-        return _core.look_into(ds._source, names, member)
+        return _core.read_members(ds._source, names, member)
     label = f"{';'.join(names)}.{member}"
-    found = _remember(ds, label, lambda: _core.look_into(ds._opened, names, member))
+    found = _remember(ds, label, lambda: _core.read_members(ds._opened, names, member))
     return found if numbers is None else found.take(numbers)
 
 
