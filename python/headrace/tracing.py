@@ -20,8 +20,9 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     """``with hr.trace("run.json"): …`` records what headrace's threads do, and writes it at the end.
 
     The file is JSON that https://ui.perfetto.dev and chrome://tracing open: a row for each thread under its name, with the
-    stages plan, resolve, read, open, decode, pack and deliver, and the batch that each was for. Of each thread the last
-    16,383 stages are kept, so trace seconds, not hours. For all loaders of the process; one trace at a time.
+    stages plan, resolve, read, open, decode, pack, stage and deliver, and the batch that each was for; ``consume`` is what
+    your loop does with a batch before it asks for the next. What was running when the trace began is left out. Of each
+    thread the last 16,383 stages are kept, so trace seconds, not hours. For all loaders of the process; one trace at a time.
     """
     place = checks.path(path, "the path of a trace")
     if not place:

@@ -12,6 +12,7 @@
 
 #include "loader/verdict.h"
 #include "trace/chrome_json.h"
+#include "trace/clock.h"
 #include "trace/spans.h"
 
 namespace nb = nanobind;
@@ -19,20 +20,24 @@ namespace nb = nanobind;
 namespace headrace::py {
 namespace {
 
-uint64_t lost_before = 0;  // under the GIL
+// Of the trace that is being recorded; under the GIL.
+uint64_t lost_before = 0;
+uint64_t began_ns = 0;
 
 void start_trace() {
   collect_spans();  // those of an earlier one
   lost_before = lost_spans();
+  began_ns = steady_ns();
   set_tracing(true);
 }
 
 std::pair<std::string, uint64_t> finish_trace() {
   set_tracing(false);
-  const uint64_t before = lost_before;
+  const uint64_t lost = lost_before, began = began_ns;
   nb::gil_scoped_release release;
-  const std::vector<SpanRecord> spans = collect_spans();
-  return {chrome_json(spans), lost_spans() - before};
+  std::vector<SpanRecord> spans = collect_spans();
+  std::erase_if(spans, [began](const SpanRecord& span) { return span.begin_ns < began; });
+  return {chrome_json(spans), lost_spans() - lost};
 }
 
 std::tuple<std::string, std::string, std::string, std::map<std::string, double>> verdict(
