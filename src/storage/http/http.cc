@@ -124,9 +124,8 @@ class HttpProtocol final : public WebProtocol {
  private:
   const std::vector<std::string>& secrets_for(const WebUrl& url) const {
     static const std::vector<std::string> none;
-    const bool is_named =
-        !options_->named ||
-        std::find(trusted_.begin(), trusted_.end(), url.origin()) != trusted_.end();
+    const bool is_named = !options_->named || std::find(trusted_.begin(), trusted_.end(),
+                                                        url.origin()) != trusted_.end();
     return is_named ? secrets_ : none;
   }
   // A server that was asked without the secrets that there are.
