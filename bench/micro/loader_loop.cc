@@ -6,6 +6,8 @@
 //
 //   loader_loop SHARDS… [threads=1,2] [seconds=3] [mode=f32,u8] [batch=64] [trace=off]
 //
+// mode=bytes: the values as they are stored, nothing decoded; beside pread_loop.
+//
 // trace=both: what spans cost over the image loop.  One loader runs on; tracing goes on and off in
 // pairs of `pair` batches each, every pair in the other order than the one before.  Prints the
 // median over the pairs of what a piece took with spans over what it took without, with its
@@ -33,6 +35,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 FieldRequest image_field(const std::string& mode) {
+  if (mode == "bytes") return {.output = "image", .field = "jpg", .what = "bytes"};
   FieldRequest image{.output = "image", .field = "jpg", .what = "image"};
   image.steps.push_back({"random_resized_crop", Params({{"size", int64_t{224}}})});
   image.steps.push_back({"random_flip", {}});
