@@ -12,7 +12,7 @@ namespace {
 
 // A chunk holds about this much: below it, queues cost more than the work they carry.
 constexpr uint64_t kChunkBytes = 64 << 10;
-constexpr uint64_t kCopiedChunkBytes = 512 << 10;  // where there is nothing to decode
+constexpr uint64_t kCopiedChunkBytes = 4 << 20;  // where there is nothing to decode
 // Of far storage, so much is resolved before it is granted: what merges, and what a burst of
 // grants takes from.
 constexpr uint64_t kResolveAhead = uint64_t{32} << 20;
