@@ -10,10 +10,12 @@ import signal
 import headrace as hr
 import pytest
 import support
+from _pytest.runner import runtestprotocol
 
 TIMEOUT_S = 180 * support.SLOWDOWN  # a machine that others load takes a minute to import torch
 # Few tests that take long: begun first, so that no worker ends with them while the other has nothing left.
 FIRST = ("test_examples.py", "test_readme.py", "test_bench.py", "test_golden.py")
+MEASURED_AT_MOST = 3  # times that a test of time or memory may try
 _LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "OMPI_", "MV2_", "PMI_", "PALS_", "SLURM_", "TORCHELASTIC_")
 
 
@@ -31,6 +33,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A test that measures is disturbed by whatever else the machine does: it fails when all of its tries fail."""
+    if item.get_closest_marker("alone") is None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for attempt in range(1, MEASURED_AT_MOST + 1):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        failed = [r for r in reports if r.failed]
+        if not failed or attempt == MEASURED_AT_MOST:
+            break
+        print(f"\n{item.nodeid}: measured again, try {attempt} failed: {str(failed[0].longrepr).splitlines()[-1]}")
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.fixture(autouse=True)
