@@ -203,6 +203,10 @@ def test_bad_arguments_of_storage() -> None:
                 {"headers": {"a": 1}}, {"anonymous": True, "access_key": "a", "secret_key": "b"}, {"connections": 0}):  # fmt: skip
         with pytest.raises(hr.UsageError):
             hr.storage(**bad)  # type: ignore[arg-type]
+    with pytest.raises(hr.UsageError, match="there is no file '/none.pem'"):
+        hr.storage(ca_file="/none.pem")
+    with pytest.raises(hr.UsageError, match="give 's3://bucket/x.tar' as a text"):
+        hr.open(pathlib.Path("s3://bucket/x.tar"))
     with pytest.raises(hr.UsageError, match=r"hr\.storage"):
         hr.open("s3://bucket/x", storage={"region": "x"})  # type: ignore[arg-type]
 
@@ -273,6 +277,19 @@ def test_credentials_from_environment_profile_and_botocore(
     (tmp_path / "process").write_text(f"[profile sso]\ncredential_process = {script}\nregion = us-east-1\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "process"))
     assert len(hr.open("s3://bucket/d/0.tar", storage=hr.storage(profile="sso", endpoint=s3.endpoint))) == COUNT // 2
+
+
+def test_the_endpoint_may_stand_in_a_section_of_services(
+    s3: servers.S3, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        f"[profile lab]\nservices = lab-s3\nregion = us-east-1\naws_access_key_id = {servers.KEY}\n"
+        f"aws_secret_access_key = {servers.SECRET}\n"
+        f"[services lab-s3]\nsqs =\n  endpoint_url = http://127.0.0.1:1\ns3 =\n  endpoint_url = {s3.endpoint}\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    assert len(hr.open("s3://bucket/d", storage=hr.storage(profile="lab"))) == COUNT
 
 
 def test_redirects_to_another_server_carry_no_token(odd: servers.Odd, web: servers.Web, tmp_path: pathlib.Path) -> None:
@@ -577,7 +594,13 @@ def test_stores_are_listed() -> None:
     assert {"file", "http", "https", "s3", "gs"} <= schemes
 
 
-def test_data_sets_of_the_hub_are_read_by_their_names(odd: servers.Odd, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("revision", "asked"),
+    [("v1", "v1"), ("refs/convert/parquet", "refs%2Fconvert%2Fparquet"), ("refs%2Fpr%2F1", "refs%2Fpr%2F1")],
+)
+def test_data_sets_of_the_hub_are_read_by_their_names(
+    odd: servers.Odd, monkeypatch: pytest.MonkeyPatch, revision: str, asked: str
+) -> None:
     """A stand-in with the hub's layout: files by /resolve/, folders by /api/…/tree/, pages by Link."""
     import json
 
@@ -585,7 +608,7 @@ def test_data_sets_of_the_hub_are_read_by_their_names(odd: servers.Odd, monkeypa
 
     def answer(handler: Any, number: int) -> bool:
         seen.append(handler.headers.get("Authorization"))
-        tree, resolve = "/api/datasets/me/set/tree/v1/", "/datasets/me/set/resolve/v1/"
+        tree, resolve = f"/api/datasets/me/set/tree/{asked}/", f"/datasets/me/set/resolve/{asked}/"
         if handler.path.startswith(tree):
             name, _, cursor = handler.path.removeprefix(tree).partition("?cursor=")
             if name != "d":
@@ -604,11 +627,12 @@ def test_data_sets_of_the_hub_are_read_by_their_names(odd: servers.Odd, monkeypa
     odd.answer = answer
     monkeypatch.setenv("HF_ENDPOINT", odd.url()[:-1])
     monkeypatch.setenv("HF_TOKEN", "canary-token")
-    for source in ("hf://datasets/me/set@v1/d/*.tar", "hf://datasets/me/set@v1/d", "hf://datasets/me/set@v1/d/{0,1}.tar"):
-        assert sorted(labels(hr.Loader(source, **OPTIONS))) == list(range(COUNT))
+    for part in ("d/*.tar", "d", "d/{0,1}.tar"):
+        loader = hr.Loader(f"hf://datasets/me/set@{revision}/{part}", **OPTIONS)
+        assert sorted(labels(loader)) == list(range(COUNT))
     assert set(seen) == {"Bearer canary-token"}
     with pytest.raises(NotFound, match="hub has no such"):
-        hr.open("hf://datasets/me/set@v1/none.tar")
+        hr.open(f"hf://datasets/me/set@{revision}/none.tar")
 
 
 def test_class_folders_of_a_server_are_listed_once_each(s3: servers.S3) -> None:
