@@ -203,9 +203,9 @@ def test_bad_arguments_of_storage() -> None:
                 {"headers": {"a": 1}}, {"anonymous": True, "access_key": "a", "secret_key": "b"}, {"connections": 0}):  # fmt: skip
         with pytest.raises(hr.UsageError):
             hr.storage(**bad)  # type: ignore[arg-type]
-    with pytest.raises(hr.UsageError, match="there is no file '/none.pem'"):
+    with pytest.raises(hr.UsageError, match=r"there is no file '/none\.pem'"):
         hr.storage(ca_file="/none.pem")
-    with pytest.raises(hr.UsageError, match="give 's3://bucket/x.tar' as a text"):
+    with pytest.raises(hr.UsageError, match=r"give 's3://bucket/x\.tar' as a text"):
         hr.open(pathlib.Path("s3://bucket/x.tar"))
     with pytest.raises(hr.UsageError, match=r"hr\.storage"):
         hr.open("s3://bucket/x", storage={"region": "x"})  # type: ignore[arg-type]
