@@ -93,3 +93,27 @@ def test_a_file_that_changes_is_never_mixed(data: pathlib.Path) -> None:
     memory.pipe("/d/0.tar", content[:512] + b"X" * (len(content) - 512))
     with pytest.raises(hr.Error, match="changed"):
         opened[1]
+
+
+def test_a_url_that_names_a_server_is_read_from_that_server(data: pathlib.Path) -> None:
+    class PerHost(fsspec.AbstractFileSystem):  # type: ignore[misc]
+        """As ftp, sftp and hdfs are: made for a host, which paths do not name."""
+
+        def __init__(self, host: str) -> None:
+            super().__init__()
+            self.tar = (data / f"{host}.tar").read_bytes()
+
+        @staticmethod
+        def _get_kwargs_from_urls(url: str) -> dict[str, str]:
+            return {"host": url.split("/")[2]}
+
+        def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+            if not path.endswith("/a.tar"):
+                raise FileNotFoundError(path)
+            return {"name": path, "size": len(self.tar), "type": "file", "mtime": 1.0}
+
+        def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
+            return self.tar[start:end]
+
+    fsspec.register_implementation("perhost", PerHost, clobber=True)
+    assert [hr.open(f"perhost://{n}/a.tar", FIELDS)[0]["label"] for n in (0, 1)] == [0, 20]

@@ -39,6 +39,14 @@ def source(tmp_path: pathlib.Path) -> str:
     return str(tmp_path / "source.tar")
 
 
+def write_url(url: str, data: bytes, storage: hr.Storage) -> None:
+    from headrace import _core
+    from headrace.storage import using
+
+    with using(storage, url):
+        _core.write_file(url, data)
+
+
 def files(folder: pathlib.Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith(".hridx")}
 
@@ -135,3 +143,21 @@ def test_the_command_packs_to_s3(s3: servers.S3, source: str) -> None:
     assert done.returncode == 0, done.stderr
     assert "s3://bucket/command" in done.stdout
     assert len(hr.open("s3://bucket/command", storage=s3.storage())) == COUNT
+
+
+def test_an_index_goes_to_the_bucket_and_is_of_one_version_of_the_data(s3: servers.S3, tmp_path: pathlib.Path) -> None:
+    def put(sizes: list[int]) -> list[int]:
+        tar = write_tar(tmp_path / "a.tar", [(f"{n}.bin", b"x" * size) for n, size in enumerate(sizes)])
+        write_url("s3://bucket/one/a.tar", tar.read_bytes(), s3.storage())
+        return sizes
+
+    sizes = put([100, 2000])
+    hr.build_index("s3://bucket/one/a.tar", "s3://bucket/one/index", storage=s3.storage())
+    data = hr.open("s3://bucket/one/a.tar", index="s3://bucket/one/index", storage=s3.storage())
+    assert [len(data[n]["bin"]) for n in (0, 1)] == sizes
+    put([2000, 100])  # as long as before
+    data = hr.open("s3://bucket/one/a.tar", index="s3://bucket/one/index", storage=s3.storage())
+    with pytest.raises(hr.DataError, match=r"a\.tar.* has changed since it was indexed .*index the data set again"):
+        data[0]
+    with pytest.raises(hr.Unsupported, match="writes plain paths and s3://, not https://"):
+        hr.build_index("s3://bucket/one/a.tar", "https://host/index", storage=s3.storage())

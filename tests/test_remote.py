@@ -170,11 +170,43 @@ def test_errors_of_web_servers(web: servers.Web, tmp_path: pathlib.Path) -> None
         hr.open("http://169.254.169.254/latest/x.tar")
 
 
+def test_a_port_that_speaks_the_other_protocol_is_named(web: servers.Web) -> None:
+    quick = hr.storage(retries=0, ca_file=str(web.certificate))
+    with pytest.raises(hr.StorageError, match=r"http://127.0.0.1:.*/d/0.tar: the port speaks https: write https://"):
+        hr.open(web.url("d/0.tar", tls=True).replace("https", "http"), storage=quick)
+    with pytest.raises(hr.StorageError, match=r"https://127.0.0.1:.*/d/0.tar: the port speaks no TLS"):
+        hr.open(web.url("d/0.tar").replace("http", "https"), storage=quick)
+    with pytest.raises(Forbidden, match="ask for it by a name that the certificate has"):
+        hr.open(web.url("d/0.tar", tls=True), storage=quick)
+
+
+def test_a_redirect_that_leads_nowhere_is_said(odd: servers.Odd) -> None:
+    odd.answer = lambda handler, number: handler.body(302, b"", Location="ftp://127.0.0.1/x.tar") or True
+    with pytest.raises(NotFound, match=r"redirects \(302\) to nowhere"):
+        hr.open(odd.url("d/0.tar"))
+
+
+def test_an_expired_signature_is_said(odd: servers.Odd) -> None:
+    odd.answer = lambda handler, number: handler.body(403, b"") or True
+    with pytest.raises(Forbidden, match="signature in the URL may have expired"):
+        hr.open(odd.url("d/0.tar?X-Amz-Signature=canary-token"))
+
+
+def test_a_whole_bucket_is_a_folder(s3: servers.S3) -> None:
+    write_shards(s3.folder.parent / "whole")
+    for url in ("s3://whole", "s3://whole/", "s3://whole/*.tar"):
+        assert len(hr.open(url, storage=s3.storage())) == COUNT
+
+
 def test_bad_arguments_of_storage() -> None:
     for bad in ({"access_key": "a"}, {"user": "a"}, {"addressing": "x"}, {"retries": -1}, {"stall_error": 0}, {"token": "a\nb"},
                 {"headers": {"a": 1}}, {"anonymous": True, "access_key": "a", "secret_key": "b"}, {"connections": 0}):  # fmt: skip
         with pytest.raises(hr.UsageError):
             hr.storage(**bad)  # type: ignore[arg-type]
+    with pytest.raises(hr.UsageError, match=r"there is no file '/none\.pem'"):
+        hr.storage(ca_file="/none.pem")
+    with pytest.raises(hr.UsageError, match=r"give 's3://bucket/x\.tar' as a text"):
+        hr.open(pathlib.Path("s3://bucket/x.tar"))
     with pytest.raises(hr.UsageError, match=r"hr\.storage"):
         hr.open("s3://bucket/x", storage={"region": "x"})  # type: ignore[arg-type]
 
@@ -247,6 +279,19 @@ def test_credentials_from_environment_profile_and_botocore(
     assert len(hr.open("s3://bucket/d/0.tar", storage=hr.storage(profile="sso", endpoint=s3.endpoint))) == COUNT // 2
 
 
+def test_the_endpoint_may_stand_in_a_section_of_services(
+    s3: servers.S3, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        f"[profile lab]\nservices = lab-s3\nregion = us-east-1\naws_access_key_id = {servers.KEY}\n"
+        f"aws_secret_access_key = {servers.SECRET}\n"
+        f"[services lab-s3]\nsqs =\n  endpoint_url = http://127.0.0.1:1\ns3 =\n  endpoint_url = {s3.endpoint}\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    assert len(hr.open("s3://bucket/d", storage=hr.storage(profile="lab"))) == COUNT
+
+
 def test_redirects_to_another_server_carry_no_token(odd: servers.Odd, web: servers.Web, tmp_path: pathlib.Path) -> None:
     seen = []
 
@@ -317,6 +362,51 @@ def test_signatures_are_those_of_botocore(odd: servers.Odd) -> None:
         asked.headers["X-Amz-Date"] = headers["x-amz-date"]
         text = signer.string_to_sign(asked, signer.canonical_request(asked))
         assert given.endswith("Signature=" + signer.signature(text, asked)), (method, path)
+
+
+# -- versions ----------------------------------------------------------------------------------------
+
+
+def untagged(handler: Any, data: bytes, **headers: str) -> None:
+    """An answer with neither a tag nor, unless `headers` have one, a time."""
+    first, _, last = handler.headers.get("Range", "").removeprefix("bytes=").partition("-")
+    if not last:
+        return handler.body(200, data, **headers)
+    end = min(int(last), len(data) - 1)
+    handler.body(206, data[int(first) : end + 1], Content_Range=f"bytes {first}-{end}/{len(data)}", **headers)
+
+
+@pytest.fixture
+def two_tars(tmp_path: pathlib.Path) -> list[bytes]:
+    """Of one size, cut at other places."""
+    sizes = [(100, 2000, 300), (2000, 100, 300)]
+    tars = [write_tar(tmp_path / f"{n}.tar", [(f"{i}.bin", bytes([n]) * s) for i, s in enumerate(sizes[n])]) for n in (0, 1)]
+    return [tar.read_bytes() for tar in tars]
+
+
+def values(data: hr.Dataset) -> list[bytes]:
+    return [bytes(data[n]["bin"]) for n in range(len(data))]
+
+
+def test_data_without_a_version_are_indexed_each_time(odd: servers.Odd, two_tars: list[bytes]) -> None:
+    for n, tar in enumerate(two_tars):
+        odd.answer = lambda handler, number, tar=tar: untagged(handler, tar) or True  # type: ignore[misc]
+        assert {v[0] for v in values(hr.open(odd.url("a.tar")))} == {n}
+
+
+def test_files_that_a_query_names_are_told_apart(odd: servers.Odd, two_tars: list[bytes], tmp_path: pathlib.Path) -> None:
+    time_of_both = {"Last_Modified": "Wed, 01 Jan 2025 00:00:00 GMT"}
+
+    def answer(handler: Any, number: int) -> bool:
+        if not handler.path.startswith("/get?id=") or handler.path[-1] not in "01":
+            return False
+        untagged(handler, two_tars[int(handler.path[-1])], **time_of_both)
+        return True
+
+    odd.answer = answer
+    for cache in (None, tmp_path / "kept"):
+        for n in (0, 1):
+            assert {v[0] for v in values(hr.open(odd.url(f"get?id={n}"), cache=cache))} == {n}
 
 
 # -- faults ------------------------------------------------------------------------------------------
@@ -504,7 +594,13 @@ def test_stores_are_listed() -> None:
     assert {"file", "http", "https", "s3", "gs"} <= schemes
 
 
-def test_data_sets_of_the_hub_are_read_by_their_names(odd: servers.Odd, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("revision", "asked"),
+    [("v1", "v1"), ("refs/convert/parquet", "refs%2Fconvert%2Fparquet"), ("refs%2Fpr%2F1", "refs%2Fpr%2F1")],
+)
+def test_data_sets_of_the_hub_are_read_by_their_names(
+    odd: servers.Odd, monkeypatch: pytest.MonkeyPatch, revision: str, asked: str
+) -> None:
     """A stand-in with the hub's layout: files by /resolve/, folders by /api/…/tree/, pages by Link."""
     import json
 
@@ -512,7 +608,7 @@ def test_data_sets_of_the_hub_are_read_by_their_names(odd: servers.Odd, monkeypa
 
     def answer(handler: Any, number: int) -> bool:
         seen.append(handler.headers.get("Authorization"))
-        tree, resolve = "/api/datasets/me/set/tree/v1/", "/datasets/me/set/resolve/v1/"
+        tree, resolve = f"/api/datasets/me/set/tree/{asked}/", f"/datasets/me/set/resolve/{asked}/"
         if handler.path.startswith(tree):
             name, _, cursor = handler.path.removeprefix(tree).partition("?cursor=")
             if name != "d":
@@ -531,11 +627,12 @@ def test_data_sets_of_the_hub_are_read_by_their_names(odd: servers.Odd, monkeypa
     odd.answer = answer
     monkeypatch.setenv("HF_ENDPOINT", odd.url()[:-1])
     monkeypatch.setenv("HF_TOKEN", "canary-token")
-    for source in ("hf://datasets/me/set@v1/d/*.tar", "hf://datasets/me/set@v1/d", "hf://datasets/me/set@v1/d/{0,1}.tar"):
-        assert sorted(labels(hr.Loader(source, **OPTIONS))) == list(range(COUNT))
+    for part in ("d/*.tar", "d", "d/{0,1}.tar"):
+        loader = hr.Loader(f"hf://datasets/me/set@{revision}/{part}", **OPTIONS)
+        assert sorted(labels(loader)) == list(range(COUNT))
     assert set(seen) == {"Bearer canary-token"}
     with pytest.raises(NotFound, match="hub has no such"):
-        hr.open("hf://datasets/me/set@v1/none.tar")
+        hr.open(f"hf://datasets/me/set@{revision}/none.tar")
 
 
 def test_class_folders_of_a_server_are_listed_once_each(s3: servers.S3) -> None:
@@ -571,9 +668,13 @@ def test_signatures_in_urls_are_shown_nowhere(odd: servers.Odd, caplog: pytest.L
     loader = hr.Loader(urls, **OPTIONS)
     assert sorted(labels(loader)) == list(range(COUNT))
     assert any("canary-token" in r for r in odd.requests)  # the server needs them
+    assert not any(".hridx" in r for r in odd.requests)  # beside a signed file nothing is to be had
+    assert hr.stage(urls, tmp_path / "staged")["files"] == 2
+    assert sorted(labels(hr.Loader(urls, cache=tmp_path / "kept", **OPTIONS))) == list(range(COUNT))
     texts = [repr(data), repr(loader), repr(loader.state_dict()), repr(loader.verdict()), caplog.text]
-    for folder in (odd.folder / "d", tmp_path / "cache"):
-        texts += [str(p) + p.read_bytes().decode("latin-1") for p in folder.rglob("*") if p.is_file() and p.suffix != ".tar"]
+    for place in ("www/d", "cache", "kept", "staged"):
+        texts += [str(p) + p.read_bytes().decode("latin-1") for p in (tmp_path / place).rglob("*") if p.is_file()]
+    texts.append((tmp_path / "staged.hrstage").read_text())
     with pytest.raises(NotFound) as missing:
         hr.open(odd.url("d/9.tar?X-Amz-Signature=canary-token"))
     assert "d/9.tar?..." in str(missing.value)

@@ -13,18 +13,25 @@ Row = tuple[int, int, bool, str]
 
 
 class Reader:
-    """One of fsspec's file systems, as the engine asks it."""
+    """fsspec's file systems of one scheme, as the engine asks them."""
 
-    def __init__(self, files: Any) -> None:
-        self._files = files
+    def __init__(self, scheme: str, kind: Any) -> None:
+        self._scheme, self._kind = scheme, kind
+
+    def _files(self, url: str) -> Any:
+        """The one of the server that the URL names (ftp, sftp, hdfs, …); fsspec keeps those that it has made."""
+        import fsspec  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+        return fsspec.filesystem(self._scheme, **self._kind._get_kwargs_from_urls(url))
 
     def info(self, url: str) -> Row:
-        return _row(self._files.info(url))
+        return _row(self._files(url).info(url))
 
     def list(self, url: str) -> list[tuple[str, Row]]:
-        self._files.invalidate_cache()
-        own = self._files._strip_protocol(url).strip("/")
-        found = self._files.ls(url, detail=True)
+        files = self._files(url)
+        files.invalidate_cache()
+        own = files._strip_protocol(url).strip("/")
+        found = files.ls(url, detail=True)
         inside = [entry for entry in found if entry["name"].strip("/") != own]  # some list the folder itself
         if not inside and any(entry["type"] != "directory" for entry in found):
             raise NotADirectoryError(f"{url} is a file")
@@ -32,7 +39,7 @@ class Reader:
 
     def read(self, url: str, offset: int, length: int | None) -> bytes:
         end = None if length is None else offset + length
-        return bytes(self._files.cat_file(url, start=offset, end=end))
+        return bytes(self._files(url).cat_file(url, start=offset, end=end))
 
 
 def _row(info: Mapping[str, Any]) -> Row:
@@ -60,8 +67,8 @@ def open_reader(scheme: str) -> Reader:
     except ImportError:
         raise ImportError("other schemes need fsspec: pip install fsspec") from None
     try:
-        files = fsspec.filesystem(scheme)
+        kind = fsspec.get_filesystem_class(scheme)
     except ValueError:
         raise ValueError(f"fsspec knows no {scheme}:// either; check the spelling") from None
-    tell_once(f"{scheme}:// is read through fsspec ({type(files).__name__}), which is slower than what headrace reads itself")
-    return Reader(files)
+    tell_once(f"{scheme}:// is read through fsspec ({kind.__name__}), which is slower than what headrace reads itself")
+    return Reader(scheme, kind)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -12,6 +13,10 @@ from .checks import checked_bool
 from .errors import UsageError
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".csv.zst", ".tsv.zst", ".jsonl.zst")
+
+
+#: What pathlib.Path makes of "s3://bucket/key".
+_CUT_URL = re.compile(r"(s3:|gs:|hf:|https?:)/(?!/)")
 
 
 def encodes(text: str) -> bool:
@@ -49,6 +54,9 @@ def urls_of(source: Any) -> list[str]:
         for url in urls:
             if not isinstance(url, str) or not url or "\0" in url or not encodes(url):
                 raise UsageError(f"a source is a path, not {url!r}")
+            if (cut := _CUT_URL.match(url)) and not os.path.lexists(cut[1]):
+                whole = f"{cut[1]}//{url[cut.end() :]}".partition("?")[0]
+                raise UsageError(f"pathlib takes a '/' away from URLs: give {whole!r} as a text")
         return urls
     if type(source).__module__.startswith("xarray."):
         raise UsageError(

@@ -124,6 +124,8 @@ def storage(
     for name, value in {**texts, **secrets}.items():
         if value is not None and (not isinstance(value, str) or not value or any(c in value for c in "\r\n\0")):
             raise UsageError(f"{name} is a text of one line")
+    if ca_file is not None and not os.path.isfile(ca_file):
+        raise UsageError(f"ca_file: there is no file {os.fspath(ca_file)!r}")
     if headers is not None:
         if not isinstance(headers, Mapping) or any(
             not isinstance(v, str) or not v or any(c in v for c in "\r\n\0") for pair in headers.items() for v in pair

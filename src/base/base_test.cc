@@ -60,6 +60,13 @@ TEST(ShownUrlTest, HidesSignaturesAndKeepsWildcards) {
             "nothing matches 'https://h/train-?.tar'");
   EXPECT_EQ(without_query("https://h/train-?.tar?sig=x"), "https://h/train-?.tar");
   EXPECT_EQ(without_query("s3://bucket/a?b=c"), "s3://bucket/a?b=c");
+  EXPECT_EQ(without_signature("https://h/get?id=7&X-Amz-Signature=x&v=2"),
+            "https://h/get?id=7&v=2");
+  EXPECT_EQ(without_signature("https://h/a?Expires=1&Signature=x&AWSAccessKeyId=k"), "https://h/a");
+  EXPECT_EQ(without_signature("https://h/a?sv=2024&sr=b&sig=x"), "https://h/a");
+  EXPECT_EQ(without_signature("https://h/a?st=1&sr=b"), "https://h/a?st=1&sr=b");
+  EXPECT_EQ(without_signature("https://h/train-?.tar"), "https://h/train-?.tar");
+  EXPECT_EQ(without_signature("s3://b/a?sig=1"), "s3://b/a?sig=1");
   const Status s = corrupt("at https://h/c?sig=canary it ends").in_file("https://h/d?sig=canary");
   EXPECT_EQ(s.text().find("canary"), std::string::npos) << s.text();
   EXPECT_EQ(s.place().file, "https://h/d?...");

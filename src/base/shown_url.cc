@@ -2,6 +2,7 @@
 #include "base/shown_url.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace headrace {
 namespace {
@@ -24,6 +25,26 @@ size_t query_of(std::string_view url) {
   return url.size();
 }
 
+// Whether a parameter of this name is a part of a signature: of Amazon's (both kinds, CloudFront's
+// too), Google's, Azure's and what is compatible with them.
+bool signs(std::string_view name, bool is_azure) {
+  constexpr std::string_view kPrefixes[] = {"x-amz-", "x-goog-", "x-oss-", "q-"};
+  constexpr std::string_view kNames[] = {"signature",   "expires",        "policy",
+                                         "key-pair-id", "awsaccesskeyid", "googleaccessid",
+                                         "accesskeyid", "ossaccesskeyid"};
+  constexpr std::string_view kOfAzure[] = {"sig", "se",  "st",    "sp",    "sv",  "sr",
+                                           "spr", "sip", "skoid", "sktid", "skt", "ske",
+                                           "sks", "skv", "ss",    "srt",   "si"};
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  const auto is_it = [&lower](std::string_view known) { return lower == known; };
+  const auto begins_it = [&lower](std::string_view prefix) { return lower.starts_with(prefix); };
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), begins_it) ||
+         std::any_of(std::begin(kNames), std::end(kNames), is_it) ||
+         (is_azure && std::any_of(std::begin(kOfAzure), std::end(kOfAzure), is_it));
+}
+
 size_t next_url(std::string_view text, size_t from) {
   return std::min(text.find("http://", from), text.find("https://", from));
 }
@@ -38,6 +59,21 @@ std::string shown_urls(std::string text) {
     if (query < end) text.replace(query, end - query, "?...");
   }
   return text;
+}
+
+std::string without_signature(std::string_view url) {
+  std::string out(without_query(url));
+  if (!has_query(url)) return out;
+  std::string_view rest = url.substr(out.size() + 1);
+  const bool is_azure = rest.starts_with("sig=") || rest.find("&sig=") != std::string_view::npos;
+  char before = '?';
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    if (signs(one.substr(0, one.find('=')), is_azure)) continue;
+    out.append(1, std::exchange(before, '&')).append(one);
+  }
+  return out;
 }
 
 std::string_view without_query(std::string_view url) {

@@ -16,4 +16,12 @@ std::string shown_urls(std::string text);
 // A URL without its query; a path, and a pattern with a '?', as it is.
 std::string_view without_query(std::string_view url);
 
+inline bool has_query(std::string_view url) {
+  return without_query(url).size() < url.size();
+}
+
+// A URL without what signs it, which is another each time; what else its query says may name the
+// file (`?id=7`), and stays.
+std::string without_signature(std::string_view url);
+
 }  // namespace headrace

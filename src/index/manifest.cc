@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "index/schema_bytes.h"
 #include "index/varint.h"
+#include "storage/open_store.h"
 #include "storage/paths.h"
 
 namespace headrace {
@@ -162,9 +163,10 @@ std::vector<uint32_t> block_samples(const Part& part) {
 }
 
 Result<std::unique_ptr<IndexWriter>> IndexWriter::create(const std::string& folder,
-                                                         std::string format) {
-  HEADRACE_ASSIGN(std::unique_ptr<Sink> parts, file_sink(join_path(folder, kPartsName)));
-  std::unique_ptr<IndexWriter> writer(new IndexWriter(folder, std::move(parts)));
+                                                         std::string format,
+                                                         const StoreOptions& options) {
+  HEADRACE_ASSIGN(std::unique_ptr<Sink> parts, open_sink(join_path(folder, kPartsName), options));
+  std::unique_ptr<IndexWriter> writer(new IndexWriter(folder, options, std::move(parts)));
   writer->manifest_.format = std::move(format);
   return writer;
 }
@@ -179,7 +181,7 @@ Status IndexWriter::add(const Part& part, std::string_view name) {
 Status IndexWriter::finish() {
   // The manifest last: while it is there, so are the parts it speaks of.
   HEADRACE_TRY(parts_->close());
-  return write_file(join_path(folder_, kManifestName), encode_manifest(manifest_));
+  return write_url(join_path(folder_, kManifestName), encode_manifest(manifest_), options_);
 }
 
 std::function<Result<PartPointer>(size_t)> part_loader(std::shared_ptr<const Store> store,

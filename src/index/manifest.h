@@ -25,6 +25,7 @@
 #include "index/indexed_source.h"
 #include "storage/sink.h"
 #include "storage/store.h"
+#include "storage/store_options.h"
 
 namespace headrace {
 
@@ -65,14 +66,17 @@ ShardRow table_row(const ManifestShard& shard, std::string_view place,
 // Writes an index folder: parts in order, then the manifest.  One thread at a time.
 class IndexWriter {
  public:
-  static Result<std::unique_ptr<IndexWriter>> create(const std::string& folder, std::string format);
+  // `folder` is there, or of a store that has none.
+  static Result<std::unique_ptr<IndexWriter>> create(const std::string& folder, std::string format,
+                                                     const StoreOptions& options = {});
   Status add(const Part& part, std::string_view name);
   Status finish();
 
  private:
-  IndexWriter(std::string folder, std::unique_ptr<Sink> parts)
-      : folder_(std::move(folder)), parts_(std::move(parts)) {}
+  IndexWriter(std::string folder, const StoreOptions& options, std::unique_ptr<Sink> parts)
+      : folder_(std::move(folder)), options_(options), parts_(std::move(parts)) {}
   const std::string folder_;
+  const StoreOptions options_;
   std::unique_ptr<Sink> parts_;
   Manifest manifest_;
 };

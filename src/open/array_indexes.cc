@@ -166,11 +166,11 @@ Result<std::string> keep_array_index(const ArrayPlaces& places, Tree index,
   HEADRACE_TRY(name_entries(places, index));
   const std::vector<std::byte> bytes = pack_array_index(index);
   if (!folder.empty()) {
-    HEADRACE_ASSIGN(const std::string to, local_path(clean_path(folder)));
+    const std::string to = clean_path(folder);
     std::error_code error;
-    std::filesystem::create_directories(to, error);
+    if (scheme_of(to).empty()) std::filesystem::create_directories(to, error);
     if (error) return from_errno(error.value(), "make folder").in_file(to);
-    HEADRACE_TRY(write_file(join_path(to, kArrayIndexName), bytes));
+    HEADRACE_TRY(write_url(join_path(to, kArrayIndexName), bytes));
     return std::string();
   }
   return keep_index(named(places),

@@ -12,6 +12,7 @@
 #include "open/shard_indexer.h"
 #include "open/source_store.h"
 #include "storage/open_store.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -67,7 +68,8 @@ class IndexBuilder {
     if (writer_ == nullptr) {
       first_ = parts[0];
       names_ = relative_names(paths_, parts[0]->head().has_files);
-      HEADRACE_ASSIGN(writer_, IndexWriter::create(folder, parts[0]->head().format));
+      HEADRACE_ASSIGN(writer_,
+                      IndexWriter::create(folder, parts[0]->head().format, options_.storage));
     }
     for (size_t i = 0; i < parts.size(); ++i) {
       HEADRACE_TRY(belong_together(*first_, paths_[0], *parts[i], paths_[begin + i]));
@@ -92,14 +94,17 @@ Status build_index(const std::vector<std::string>& urls, const std::string& to,
                    const OpenOptions& options) {
   const InterruptScope scope(options.cancel);
   HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, source_store(urls, options));
-  HEADRACE_ASSIGN(const std::string folder, local_path(clean_path(to)));
+  HEADRACE_TRY(can_write(to));
+  const std::string folder = clean_path(to);
   HEADRACE_ASSIGN(std::vector<std::string> paths, expand_urls(*store, urls));
   OpenOptions whole = options;
   whole.memory_bytes = ~uint64_t{0};  // parts are copied from memory
   HEADRACE_ASSIGN(std::vector<FileInfo> shards, ShardIndexer(store, whole).stat_all(paths));
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return from_errno(error.value(), "make folder").in_file(folder);
+  if (scheme_of(folder).empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return from_errno(error.value(), "make folder").in_file(folder);
+  }
   IndexBuilder builder(store, std::move(shards), std::move(paths), whole);
   HEADRACE_TRY(builder.run(folder));
   if (builder.samples() == 0) return no_samples(urls, {});

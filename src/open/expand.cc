@@ -25,6 +25,13 @@ using Texts = std::vector<std::string>;
 constexpr size_t kMaxLookedAt =
     1000;  // paths that are looked at one by one: each may be a folder of shards
 
+// Not there, or not for this user, as `lost+found` of a disk.  With any other error files that are
+// there would be left out of the data set.
+bool is_missing(const Status& status, std::string_view path) {
+  return status.code() == Code::kNotFound ||
+         (status.code() == Code::kPermission && scheme_of(path).empty());
+}
+
 // One level of a glob: what lies in `folder` and matches.
 Status match_entries(const Store& store, const std::string& folder, const std::string& pattern,
                      bool folders, Texts& out) {
@@ -180,7 +187,7 @@ Result<std::vector<std::string>> expand_glob(const Store& store, const std::stri
       if (!has_wildcard(piece))
         next.push_back(join_path(folder, piece));
       else if (Status s = match_entries(store, folder, piece, !last, next);
-               !s.ok() && found.size() == 1)
+               !s.ok() && (found.size() == 1 || !is_missing(s, folder)))
         return s;  // among several folders, one may be without the next level
     }
     found = std::move(next);
@@ -188,8 +195,12 @@ Result<std::vector<std::string>> expand_glob(const Store& store, const std::stri
   }
   const std::vector<Result<FileInfo>> infos = store.stat_all(found);
   Texts there;
-  for (size_t i = 0; i < found.size(); ++i)
-    if (infos[i].ok()) there.push_back(std::move(found[i]));
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (infos[i].ok())
+      there.push_back(std::move(found[i]));
+    else if (!is_missing(infos[i].status(), pattern))
+      return infos[i].status();
+  }
   found = std::move(there);
   if (found.empty()) return not_found(fmt::format("nothing matches '{}'", pattern));
   std::sort(found.begin(), found.end());
@@ -202,7 +213,7 @@ namespace {
 void look_ahead(const Store& store, Texts paths, bool sidecars) {
   const size_t count = paths.size();
   for (size_t i = 0; sidecars && i < count; ++i)
-    if (!has_wildcard(paths[i])) paths.push_back(sidecar_path(paths[i]));
+    if (!has_wildcard(paths[i]) && !has_query(paths[i])) paths.push_back(sidecar_path(paths[i]));
   if (count > 0) paths.push_back(join_path(parent_folder(paths[0]), kPackManifest));
   (void)store.stat_all(paths);
 }

@@ -76,17 +76,18 @@ std::string existing_cache_folder() {
 
 void stamp_version(FileInfo& info) {
   if (info.version.empty() || info.version == version_of(info.bytes, info.modified_ns)) return;
-  info.modified_ns = static_cast<int64_t>(Hasher().add(info.version).finish().low >> 1);
+  info.modified_ns =
+      static_cast<int64_t>(Hasher().add(info.version).finish().low >> 2) | kVersionStamp;
 }
 
 std::string cached_sidecar(const std::string& folder, const FileInfo& shard) {
   std::error_code error;
-  std::string text(without_query(shard.path));  // which is signed anew every time
+  std::string text = without_signature(shard.path);  // which is another every time
   if (scheme_of(text).empty()) {
     const std::filesystem::path absolute = std::filesystem::absolute(shard.path, error);
     if (!error) text = absolute.lexically_normal().string();
   }
-  const FileInfo name{.path = text.substr(text.rfind('/') + 1), .part = shard.part};
+  const FileInfo name{.path = std::string(base_name(without_query(text))), .part = shard.part};
   return fmt::format("{}/{}-{}", folder, Hasher().add(text).finish().hex(), sidecar_path(name));
 }
 

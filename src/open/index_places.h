@@ -25,6 +25,8 @@ std::string existing_cache_folder();
 // An index is of a file while its size and time are.  A store that has a better tag than these (an
 // ETag) has it looked at in place of the time, which may be missing or coarse there.
 void stamp_version(FileInfo& info);
+// What stands there then is no time of this or the next hundred years.
+inline constexpr int64_t kVersionStamp = int64_t{1} << 62;
 
 // The sidecar of `shard` in a cache folder: its name after a hash of its absolute path or URL.
 std::string cached_sidecar(const std::string& folder, const FileInfo& shard);

@@ -199,6 +199,14 @@ Result<Opened> open_by_sidecars(const std::vector<std::string>& urls,
   return opened;
 }
 
+// Times are not compared: a copy has another.  Tags are, where both the index and the data have
+// one.
+bool is_of_another_version(const PartHead& head, FileInfo now) {
+  stamp_version(now);
+  return head.modified_ns >= kVersionStamp && now.modified_ns >= kVersionStamp &&
+         head.modified_ns != now.modified_ns;
+}
+
 // A shard that changed since it was indexed shows when its part is first needed: one stat then,
 // none at the start.
 std::function<Result<PartPointer>(size_t)> checked_loader(
@@ -213,6 +221,11 @@ std::function<Result<PartPointer>(size_t)> checked_loader(
     if (info.bytes != part->head().shard_bytes)
       return corrupt(fmt::format("{} bytes, the index says {}: index the data set again",
                                  info.bytes, part->head().shard_bytes))
+          .in_file(info.path);
+    if (is_of_another_version(part->head(), info))
+      return corrupt(
+                 "has changed since it was indexed (as long as before, another version): index "
+                 "the data set again")
           .in_file(info.path);
     if (versions != nullptr) versions->expect(info);
     return part;

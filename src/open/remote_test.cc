@@ -107,8 +107,8 @@ TEST_F(RemoteTest, a_shard_of_another_version_is_indexed_again) {
 
 TEST_F(RemoteTest, a_shard_that_changes_while_it_is_open_is_an_error_and_no_other_bytes) {
   const TestFolder to;
-  ASSERT_TRUE(build_index({url_}, to / "index").ok());
   for (const std::string& index : {std::string(), to / "index"}) {
+    ASSERT_TRUE(build_index({url_}, to / "index").ok());
     const Opened opened = open_source({url_}, {.index = index}).value();
     ASSERT_TRUE(read_samples(*opened.source).ok());
     put_shard(2, 12);  // as long as before
@@ -117,6 +117,35 @@ TEST_F(RemoteTest, a_shard_that_changes_while_it_is_open_is_an_error_and_no_othe
     EXPECT_EQ(read.status().code(), Code::kCorrupt);
     EXPECT_NE(read.status().text().find("t-2.tar"), std::string::npos) << read.status().text();
   }
+}
+
+TEST_F(RemoteTest, an_index_of_another_version_is_refused_however_long_the_file_is) {
+  const TestFolder to;
+  ASSERT_TRUE(build_index({url_}, to / "index").ok());
+  put_shard(2, 12);  // as long as before
+  const Opened opened = open_source({url_}, {.index = to / "index"}).value();
+  const auto read = read_samples(*opened.source);
+  ASSERT_FALSE(read.ok());
+  EXPECT_NE(read.status().text().find("t-2.tar"), std::string::npos) << read.status().text();
+  EXPECT_NE(read.status().text().find("index the data set again"), std::string::npos);
+}
+
+TEST_F(RemoteTest, a_glob_with_a_folder_that_cannot_be_listed_is_an_error_and_no_smaller_data_set) {
+  // Of two folders one has the shards; the listing of the other fails.
+  class OneFails final : public StoreWrapper {
+   public:
+    using StoreWrapper::StoreWrapper;
+    Result<ListPage> list_page(const std::string& folder, const std::string& after) const override {
+      if (folder.ends_with("/b")) return unavailable("the server answers 503");
+      return inner().list_page(folder, after);
+    }
+  };
+  memory_->put("far://bucket/two/a/t.tar", write_tar(numbered_samples(3)));
+  memory_->put("far://bucket/two/b/t.tar", write_tar(numbered_samples(3)));
+  OpenOptions options;
+  options.store = std::make_shared<OneFails>(memory_);
+  const Result<Opened> opened = open_source({"far://bucket/two/*/*.tar"}, options);
+  EXPECT_EQ(opened.status().code(), Code::kUnavailable) << opened.status().text();
 }
 
 TEST_F(RemoteTest, a_sidecar_that_lies_beside_it_is_used) {
@@ -149,7 +178,7 @@ TEST_F(RemoteTest, an_index_may_lie_anywhere) {
             expected);
 }
 
-TEST_F(RemoteTest, an_index_is_written_to_a_local_folder_alone) {
+TEST_F(RemoteTest, an_index_goes_only_where_something_can_be_written) {
   const Status s = build_index({url_}, "far://bucket/index");
   EXPECT_EQ(s.code(), Code::kUnsupported);
   EXPECT_NE(s.text().find("far://bucket/index"), std::string::npos) << s.text();

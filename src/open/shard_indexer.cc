@@ -13,6 +13,7 @@
 #include "base/lfs_pointer.h"
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "base/shown_url.h"
 #include "index/names.h"
 #include "index/sidecar.h"
 #include "open/expand.h"
@@ -39,6 +40,11 @@ bool is_web_page(Bytes head) {
 // Of a server each question takes a round trip.
 unsigned waiting_threads(size_t shards, bool is_far) {
   return shards < kWorthThreads && !is_far ? 1 : kWaitingThreads;
+}
+
+// Of another machine, and it says neither a tag nor a time.
+bool has_no_version(const FileInfo& shard) {
+  return !scheme_of(shard.path).empty() && shard.modified_ns == 0;
 }
 
 bool is_far(const Store& store, const std::string& path) {
@@ -123,9 +129,10 @@ uint64_t ShardIndexer::memory_left() const {
 }
 
 PartPointer ShardIndexer::find_kept(const FileInfo& shard) {
-  if (!options_.keep_sidecars) return nullptr;
+  if (!options_.keep_sidecars || has_no_version(shard)) return nullptr;
   Result<PartPointer> part = not_found("looked for already");
-  if (!looked_beside_)
+  if (!looked_beside_ &&
+      !has_query(shard.path))  // of a signed URL only the file itself is to be had
     part = read_sidecar(store_, sidecar_path(shard), shard, *store_, memory_left());
   if (!part.ok() && !cache_.path.empty())
     part = read_sidecar(cache_.store, cached_sidecar(cache_.path, shard), shard, *store_,
@@ -230,8 +237,15 @@ void ShardIndexer::keep(const FileInfo& shard, PartPointer& part) {
 
 std::optional<OpenedUrl> ShardIndexer::write_somewhere(const FileInfo& shard, const Part& part) {
   const bool is_remote = !scheme_of(shard.path).empty();
-  // Of a folder that has no time nobody can tell later whether it has changed.
-  if (is_remote && shard.is_folder && shard.modified_ns == 0) return std::nullopt;
+  // Nobody could tell later whether it has changed.
+  if (has_no_version(shard)) {
+    if (!shard.is_folder)
+      note_once(
+          fmt::format("{} has no version (no ETag, no time): its index is not kept, and is "
+                      "built at every start",
+                      shown_urls(shard.path)));
+    return std::nullopt;
+  }
   const std::string path = sidecar_path(shard);
   const Status beside =
       is_remote ? unsupported("the data are not on this machine") : write_sidecar(path, part);

@@ -175,13 +175,6 @@ Result<std::shared_ptr<const Store>> store_of_all(std::span<const std::string> u
   return std::move(opened.store);
 }
 
-Result<std::string> local_path(std::string_view url) {
-  const std::string_view scheme = scheme_of(url);
-  if (scheme.empty() || scheme == kFile) return without_file(url);
-  return unsupported(
-      fmt::format("'{}': this build writes local files, not {}://; give a path", url, scheme));
-}
-
 namespace {
 
 Result<const StoreKind*> writer_of(const std::string& url) {

@@ -50,10 +50,6 @@ Result<OpenedUrl> open_store(std::string_view url,
 Result<std::shared_ptr<const Store>> store_of_all(
     std::span<const std::string> urls, const StoreOptions& options = current_store_options());
 
-// Of a URL that is to be written, or opened by a library that knows files alone: its path.
-// kUnsupported where it is of another store.
-Result<std::string> local_path(std::string_view url);
-
 // Where a URL or path is written; kUnsupported where its store is only read.  A local one is as
 // file_sink() writes it.
 Result<std::unique_ptr<Sink>> open_sink(const std::string& url,

@@ -62,12 +62,6 @@ TEST(OpenStore, a_data_set_lies_in_one_store) {
   EXPECT_EQ(store_of_all({}).status().code(), Code::kInvalidArgument);
 }
 
-TEST(OpenStore, only_local_urls_have_a_local_path) {
-  EXPECT_EQ(local_path("file:///a/b").value(), "/a/b");
-  EXPECT_EQ(local_path("a/b").value(), "a/b");
-  EXPECT_EQ(local_path("s3://a/b").status().code(), Code::kUnsupported);
-}
-
 TEST(Paths, are_joined_and_taken_apart_with_their_schemes) {
   EXPECT_EQ(join_path("a", "b"), "a/b");
   EXPECT_EQ(join_path("a/", "b"), "a/b");

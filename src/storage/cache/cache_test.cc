@@ -198,6 +198,26 @@ TEST_F(Cache, a_cache_smaller_than_a_file_holds_a_part_and_keeps_to_its_size) {
   EXPECT_EQ(cache->counts().evicted_bytes, 0u);
 }
 
+TEST_F(Cache, it_keeps_to_its_size_when_more_than_that_is_asked_for_at_once) {
+  const auto far = std::make_shared<LatencyStore>(source_, LatencyOptions{.latency = 20ms});
+  const auto cache =
+      CacheStore::make(far, {.folder = folder_ / "cache", .bytes = 1 << 20, .keep_free = 0})
+          .value();
+  std::atomic<size_t> done{0};
+  std::vector<ReadRequest> requests;
+  for (uint64_t at = 0; at + 1000 <= kBig; at += 64 << 10)
+    requests.push_back({.path = "mem://big", .offset = at, .length = 1000, .done = [&](auto&&) {
+                          ++done;
+                          done.notify_one();
+                        }});
+  const size_t count = requests.size();
+  cache->read(requests);
+  for (size_t n = done.load(); n < count; n = done.load()) done.wait(n);
+  cache->wait_until_written();
+  EXPECT_LE(cache->counts().filled_bytes, uint64_t{1} << 20);
+  EXPECT_GE(cache->counts().filled_bytes, uint64_t{1} << 19);
+}
+
 TEST_F(Cache, what_nobody_uses_makes_room_the_oldest_first) {
   {
     read(*open({.bytes = 2 << 20}), 0, 1 << 20, "mem://other");

@@ -203,7 +203,7 @@ void CacheReads::write(const FetchPointer& fetch) {
       guard([&] { return fetch->segment->write(*fetch->claim, fetch->data.bytes()); });
   if (status.ok()) {
     filled_.fetch_add(fetch->length, std::memory_order_relaxed);
-    fetch->reserved = 0;
+    folder_->written(std::exchange(fetch->reserved, 0));
   } else {
     not_kept_.fetch_add(1);
     note(fmt::format("cache={}: cannot write, reading from the source: {}", folder_->path(),

@@ -289,11 +289,15 @@ bool CacheFolder::reserve(uint64_t bytes) const {
     full_until_ns_.store(steady_ns() + kSecond_ns);
     return false;
   }
-  return change_usage(static_cast<int64_t>(bytes), true);
+  reserved_.fetch_add(bytes);
+  const bool is_counted = change_usage(static_cast<int64_t>(bytes), true);
+  if (!is_counted) reserved_.fetch_sub(bytes);
+  return is_counted;
 }
 
 void CacheFolder::give_back(uint64_t bytes) const {
   (void)change_usage(-static_cast<int64_t>(bytes), false);
+  reserved_.fetch_sub(bytes);
 }
 
 Result<std::vector<CachedFile>> CacheFolder::scan() const {
@@ -325,7 +329,7 @@ Result<std::vector<CachedFile>> CacheFolder::scan() const {
 
 bool CacheFolder::remove(const CachedFile& file) const {
   if (::unlink(file.path.c_str()) != 0) return false;
-  give_back(file.bytes);
+  (void)change_usage(-static_cast<int64_t>(file.bytes), false);
   return true;
 }
 
@@ -347,6 +351,7 @@ void CacheFolder::remove_empty() const {
 bool CacheFolder::evict(uint64_t bytes) const {
   const LockedFile lock(path_ + "/evicting", LOCK_EX);
   if (!lock.is_locked()) return false;
+  uint64_t used = reserved_.load();  // which no file shows yet
   uint64_t before = 0;
   if (const int fd = ::open((path_ + "/usage").c_str(), O_RDONLY | O_CLOEXEC); fd >= 0) {
     const Descriptor close(fd);
@@ -355,7 +360,6 @@ bool CacheFolder::evict(uint64_t bytes) const {
   Result<std::vector<CachedFile>> scanned = scan();
   if (!scanned.ok()) return false;
   std::vector<CachedFile>& files = scanned.value();
-  uint64_t used = 0;
   for (const CachedFile& file : files) used += file.bytes;
   // By the difference: what others reserved meanwhile stays counted.
   (void)change_usage(static_cast<int64_t>(used) - static_cast<int64_t>(before), false);

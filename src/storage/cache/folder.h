@@ -10,7 +10,7 @@
 //
 // The folder has mode 0700 and is this user's.  One that holds other things is refused, and only
 // files of these names are ever removed.  Locks end with their process.  The number in `usage` may
-// be too high after a kill, and too low by the blocks that are being written while others count;
+// be too high after a kill, and too low by the blocks that other processes fetch while one counts;
 // whoever makes room counts anew.
 #pragma once
 
@@ -71,6 +71,8 @@ class CacheFolder {
   bool reserve(uint64_t bytes) const;
   // Of reserve(), where nothing came of it.
   void give_back(uint64_t bytes) const;
+  // Of reserve(): they are in a file now, where whoever counts anew finds them.
+  void written(uint64_t bytes) const { reserved_.fetch_sub(bytes); }
 
   // All segments, and what killed processes left in tmp/ removed.
   Result<std::vector<CachedFile>> scan() const;
@@ -98,6 +100,7 @@ class CacheFolder {
   uint64_t keep_free_ = 0;
   bool is_read_only_ = false;
   std::vector<std::string> notices_;
+  mutable std::atomic<uint64_t> reserved_{0};  // and not yet in a file
   mutable std::atomic<uint64_t> evicted_{0};
   mutable std::atomic<uint64_t> full_until_ns_{0};  // no use in asking again before
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/guard.h"
+#include "base/shown_url.h"
 #include "storage/cache/assembly.h"
 #include "storage/paths.h"
 #include "storage/routed.h"
@@ -50,7 +51,7 @@ CacheEntry::CacheEntry(const FileInfo& info, const CacheFolder& folder)
       version(info.version),
       bytes(info.bytes),
       object(Hasher()
-                 .add(plain_path(info.path))
+                 .add(without_signature(plain_path(info.path)))
                  .add(std::string_view(folder.scope()))
                  .add(std::string_view(info.version))
                  .add(info.bytes)
@@ -172,7 +173,7 @@ CacheReads::SegmentPointer CacheReads::segment(const CacheEntry& entry, uint64_t
   auto made = std::make_shared<const Segment>(
       folder_->segment_path(entry.object, number),
       SegmentName{entry.object, number, entry.bytes, folder_->shape(),
-                  std::string(plain_path(entry.path)) + '\n' + entry.version});
+                  shown_urls(std::string(plain_path(entry.path))) + '\n' + entry.version});
   SegmentPointer evicted = segments_.insert(key, made);
   if (old == nullptr) old = std::move(evicted);
   return made;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -56,9 +57,15 @@ Result<HubPlace> place_of(std::string_view url) {
   HubPlace place{.repository = std::string(rest.substr(0, end)),
                  .revision = "main",
                  .path = end == std::string_view::npos ? "" : std::string(rest.substr(end + 1))};
-  if (const size_t at = place.repository.find('@'); at != std::string::npos) {
-    place.revision = place.repository.substr(at + 1);
-    place.repository.resize(at);
+  const size_t at = place.repository.find('@');
+  if (at == std::string::npos) return place;
+  place.revision = percent_decoded(place.repository.substr(at + 1));
+  place.repository.resize(at);
+  // The hub's own references have slashes: @refs/convert/parquet, @refs/pr/1.
+  for (int more = place.revision == "refs" ? 2 : 0; more > 0; --more) {
+    const size_t slash = std::min(place.path.find('/'), place.path.size());
+    place.revision += '/' + place.path.substr(0, slash);
+    place.path.erase(0, slash + 1);
   }
   return place;
 }

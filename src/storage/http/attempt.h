@@ -66,6 +66,7 @@ struct HttpLoop::Call {
   uint32_t tries = 0;
   uint32_t redirects = 0;
   uint64_t progress_ns = 0;  // the last byte of any try; at first, when it was sent
+  std::string failed;        // why the last try that ended did
   bool warned = false;
   bool hedged = false;
 };

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/shown_url.h"
 #include "storage/http/base64.h"
 #include "storage/http/index_page.h"
 #include "storage/http/protocol.h"
@@ -77,6 +78,11 @@ class HttpProtocol final : public WebProtocol {
         return not_found(fmt::format("the server has no such file ({})", status));
       case 401:
       case 403:
+        if (path.size() > without_signature(path).size())
+          return Status(Code::kPermission,
+                        fmt::format("the server refuses ({}): the signature in the URL may have "
+                                    "expired; sign it again",
+                                    status));
         if (is_stranger(path))
           return Status(Code::kPermission,
                         fmt::format("the server refuses ({}), and what hr.storage(...) says goes "
@@ -90,6 +96,10 @@ class HttpProtocol final : public WebProtocol {
                         status));
       case 407:
         return proxy_refuses();
+      case 400:  // as nginx, Go and others answer
+        if (answer.text.find("HTTPS") != std::string::npos)
+          return unavailable("the port speaks https: write https:// (400)");
+        break;
       default:
         break;
     }

@@ -542,12 +542,18 @@ TEST(WebUrls, are_taken_apart) {
   EXPECT_EQ(url.text(), "https://host.org:8443/a%20b/c?x=1&y");
   EXPECT_EQ(parse_web_url("http://h:80").value().text(), "http://h/");
   EXPECT_EQ(parse_web_url("http://[::1]:9/x").value().host, "[::1]");
-  for (const char* bad : {"ftp://h/", "http:///x", "http://h:x/", "http://h:/", "http://a b/"})
+  for (const char* bad :
+       {"ftp://h/", "http:///x", "http://h:x/", "http://h:/", "http://a b/", "http://h:65536/"})
     EXPECT_FALSE(parse_web_url(bad).ok()) << bad;
   EXPECT_EQ(encoded_path("/a b/ü%20"), "/a%20b/%C3%BC%20");
   EXPECT_EQ(percent_encoded("a/b c", true), "a/b%20c");
   EXPECT_EQ(resolve_url(url, "d").value().text(), "https://host.org:8443/a%20b/d");
   EXPECT_EQ(resolve_url(url, "//o/d").value().text(), "https://o/d");
+  EXPECT_EQ(resolve_url(url, "../e/./f").value().text(), "https://host.org:8443/e/f");
+  EXPECT_EQ(resolve_url(url, "/a/../../g").value().text(), "https://host.org:8443/g");
+  EXPECT_EQ(resolve_url(url, "?v=2").value().text(), "https://host.org:8443/a%20b/c?v=2");
+  EXPECT_EQ(resolve_url(url, "d e?n=f g").value().text(),
+            "https://host.org:8443/a%20b/d%20e?n=f%20g");
 }
 
 TEST(WebMessages, ranges_times_and_waits_are_read) {

@@ -262,8 +262,10 @@ void HttpLoop::look_after(uint64_t now) {
     const uint64_t silent = now - std::min(now, call.progress_ns);
     if (silent > nanoseconds(options.stall_error_s)) {
       end(call,
-          unavailable(fmt::format("no byte for {:.3g} s, {} tries: the server or the network hangs",
-                                  static_cast<double>(silent) / 1e9, call.tries)),
+          unavailable(fmt::format("no byte for {:.3g} s, {} tries: {}",
+                                  static_cast<double>(silent) / 1e9, call.tries,
+                                  call.failed.empty() ? "the server or the network hangs"
+                                                      : std::string_view(call.failed))),
           {});
       continue;
     }

@@ -129,13 +129,16 @@ bool HttpLoop::follow(Call& call, Try& one) {
 
 void HttpLoop::failed(Call& call, const Finished& what) {
   switch (what.end) {
-    case TransferEnd::kCertificate:
-      return end(call,
-                 Status(Code::kPermission,
-                        fmt::format("the server's certificate is not accepted ({}): for one of "
-                                    "your own give hr.storage(ca_file=...)",
-                                    what.text)),
-                 {});
+    case TransferEnd::kCertificate: {
+      const bool is_other = what.text.find("match") != std::string::npos;  // of another host
+      const std::string_view remedy = is_other ? "ask for it by a name that the certificate has"
+                                               : "for one of your own give hr.storage(ca_file=...)";
+      return end(
+          call,
+          Status(Code::kPermission, fmt::format("the server's certificate is not accepted ({}): {}",
+                                                what.text, remedy)),
+          {});
+    }
     case TransferEnd::kRefused:
       return end(call,
                  Status(Code::kPermission,
@@ -151,6 +154,8 @@ void HttpLoop::failed(Call& call, const Finished& what) {
   }
   std::string text = what.text;
   if (what.end == TransferEnd::kComplete) text = "the answer is shorter than it says";
+  if (text.find("wrong version number") != std::string::npos)
+    text = "the port speaks no TLS: write http:// if that is meant";
   const bool is_stranger = what.end == TransferEnd::kNoServer && !call.pool->has_answered;
   const uint32_t most = is_stranger ? std::min(kTriesOfStrangers, call.task.options->retries)
                                     : call.task.options->retries;
@@ -164,6 +169,8 @@ void HttpLoop::try_again(Call& call, Status why, double wait_s) {
   if (call.tries > options.retries)
     return end(call, unavailable(fmt::format("{} ({} tries)", why.message(), call.tries)), {});
   ++call.task.stats->retries;
+  call.failed = why.message();
+  if (wait_s >= 1) call.failed += fmt::format(" and asks to wait {:.3g} s", wait_s);
   if (call.task.read != nullptr) call.task.bytes = call.task.read->bytes_left();
   call.redirects = 0;
   call.hedged = false;

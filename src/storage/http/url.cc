@@ -43,6 +43,21 @@ void append_encoded(std::string& out, char c) {
   out += kDigits[byte & 15];
 }
 
+// "/a/./b/../c" is "/a/c".
+std::string without_dots(std::string_view path) {
+  std::string out;
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/', 1));
+    path.remove_prefix(part.size());
+    if (part == "/..")
+      out.resize(out.rfind('/') == std::string::npos ? 0 : out.rfind('/'));
+    else if (part != "/.")
+      out.append(part);
+    if (path.empty() && (part == "/.." || part == "/.")) out += '/';
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string WebUrl::origin() const {
@@ -75,7 +90,8 @@ Result<WebUrl> parse_web_url(std::string_view url) {
   const size_t colon = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);
   if (colon != std::string_view::npos) {
     const std::string_view port = authority.substr(colon + 1);
-    if (port.empty() || port.size() > 5 || !std::all_of(port.begin(), port.end(), is_digit))
+    if (port.empty() || port.size() > 5 || !std::all_of(port.begin(), port.end(), is_digit) ||
+        std::stoul(std::string(port)) > 65535)
       return invalid("the port of the server is no number");
     if (port != (out.scheme == "http" ? "80" : "443")) out.port = port;
   }
@@ -130,18 +146,31 @@ std::string encoded_path(std::string_view path) {
 }
 
 Result<WebUrl> resolve_url(const WebUrl& base, std::string_view location) {
-  if (!scheme_of(location).empty()) return parse_web_url(location);
-  if (location.starts_with("//")) return parse_web_url(base.scheme + ':' + std::string(location));
   if (location.empty()) return invalid("a redirect that leads nowhere");
   WebUrl out = base;
-  location = location.substr(0, location.find('#'));
-  const size_t mark = location.find('?');
-  out.query = mark == std::string_view::npos ? "" : location.substr(mark + 1);
-  const std::string_view path = location.substr(0, mark);
-  if (path.starts_with('/'))
-    out.path = path;
-  else
-    out.path = base.path.substr(0, base.path.rfind('/') + 1) + std::string(path);
+  if (!scheme_of(location).empty()) {
+    HEADRACE_ASSIGN(out, parse_web_url(location));
+  } else if (location.starts_with("//")) {
+    HEADRACE_ASSIGN(out, parse_web_url(base.scheme + ':' + std::string(location)));
+  } else {
+    location = location.substr(0, location.find('#'));
+    const size_t mark = location.find('?');
+    out.query = mark == std::string_view::npos ? "" : location.substr(mark + 1);
+    const std::string_view path = location.substr(0, mark);
+    if (path.starts_with('/'))
+      out.path = without_dots(path);
+    else if (!path.empty())
+      out.path = without_dots(base.path.substr(0, base.path.rfind('/') + 1) + std::string(path));
+  }
+  // Servers send blanks and other letters as they are.
+  out.path = encoded_path(out.path);
+  std::string query;
+  for (const char c : out.query)
+    if (c > ' ' && c < 0x7f)
+      query += c;
+    else
+      append_encoded(query, c);
+  out.query = std::move(query);
   return out;
 }
 

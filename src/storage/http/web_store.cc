@@ -10,6 +10,7 @@
 #include "storage/http/client.h"
 #include "storage/http/protocol.h"
 #include "storage/http/web_read.h"
+#include "storage/paths.h"
 
 namespace headrace {
 namespace {
@@ -207,6 +208,16 @@ bool may_be_folder(std::string_view path) {
                       [path](std::string_view suffix) { return path.ends_with(suffix); });
 }
 
+bool is_root(std::string_view path) {
+  return path.find('/', scheme_of(path).size() + 3) == std::string_view::npos;
+}
+
+// What the loop did not follow: a folder, whose address ends with a '/'.
+bool wants_slash(const HttpHead& head) {
+  const std::string_view to = head.find("location");
+  return head.is_redirect() && to.substr(0, to.find('?')).ends_with('/');
+}
+
 // HEAD of all at once; then, of those that need it, the first byte or a listing.
 std::vector<Result<FileInfo>> WebStore::stat_all(std::span<const std::string> paths) const {
   enum How : uint8_t { kKnown, kFirstByte, kFolder };
@@ -219,9 +230,11 @@ std::vector<Result<FileInfo>> WebStore::stat_all(std::span<const std::string> pa
       continue;
     }
     const HttpHead& head = heads[i].value().head;
-    if (head.status == 200 && head.content_length()) {
+    if (shared_->protocol->lists_folders() && is_root(paths[i])) {
+      how[i] = kFolder;  // whatever is said of a bucket itself, it is no object
+    } else if (head.status == 200 && head.content_length()) {
       infos[i] = info_of(paths[i], head);
-    } else if (head.is_redirect() && shared_->protocol->follows_redirects()) {
+    } else if (wants_slash(head) && shared_->protocol->follows_redirects()) {
       infos[i] = FileInfo{.path = paths[i], .is_folder = true};  // it wants its slash
     } else if (head.status == 404) {
       infos[i] = shared_->protocol->failure(paths[i], heads[i].value());

@@ -55,6 +55,7 @@ std::string first_of(std::string one, Rest... rest) {
 IniFile parse_ini(std::string_view text) {
   IniFile out;
   std::string section;
+  std::string group;
   while (!text.empty()) {
     const size_t end = text.find('\n');
     const std::string_view raw = text.substr(0, end);
@@ -68,11 +69,15 @@ IniFile parse_ini(std::string_view text) {
       out[section];
       continue;
     }
-    // Lines that are indented belong to a nested setting ("s3 ="), which is not ours.
     const size_t equals = line.find('=');
-    if (equals == std::string_view::npos || raw[0] == ' ' || raw[0] == '\t') continue;
-    out[section][std::string(trimmed(line.substr(0, equals)))] =
-        std::string(trimmed(line.substr(equals + 1)));
+    if (equals == std::string_view::npos) continue;
+    std::string name(trimmed(line.substr(0, equals)));
+    // Lines that are indented belong to the setting above ("s3 ="): they are "s3.name".
+    if (raw[0] == ' ' || raw[0] == '\t')
+      name = group + '.' + name;
+    else
+      group = name;
+    out[section][name] = std::string(trimmed(line.substr(equals + 1)));
   }
   return out;
 }
@@ -87,9 +92,10 @@ Result<S3Settings> s3_settings(const StoreOptions& options) {
     return invalid(
         fmt::format("there is no profile '{}' in ~/.aws/credentials or ~/.aws/config", profile));
   S3Settings out;
-  out.endpoint =
-      first_of(options.endpoint, environment("AWS_ENDPOINT_URL_S3"),
-               environment("AWS_ENDPOINT_URL"), value_of(config, profile, "endpoint_url"));
+  out.endpoint = first_of(
+      options.endpoint, environment("AWS_ENDPOINT_URL_S3"), environment("AWS_ENDPOINT_URL"),
+      value_of(config, "services " + value_of(config, profile, "services"), "s3.endpoint_url"),
+      value_of(config, profile, "endpoint_url"));
   out.region = first_of(options.region, environment("AWS_REGION"),
                         environment("AWS_DEFAULT_REGION"), value_of(config, profile, "region"));
   out.expected = fmt::format(

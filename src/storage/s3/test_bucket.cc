@@ -45,7 +45,8 @@ std::string listing(const TestServer& server, const Asked& asked, size_t page_ke
   if (is_cut) keys.resize(page_keys);
   std::string xml = "<?xml version=\"1.0\"?><ListBucketResult><EncodingType>url</EncodingType>";
   for (const auto& [key, bytes] : keys) {
-    const std::string name = percent_encoded(key, true);
+    std::string name;  // as Amazon encodes it: a space is '+'
+    for (const char c : key) name += c == ' ' ? "+" : percent_encoded({&c, 1}, true);
     if (key.ends_with('/'))
       xml += fmt::format("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", name);
     else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/s3/xml.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "storage/http/message.h"
@@ -67,6 +68,12 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
+// As Amazon encodes keys in a listing: a space is '+', and '+' is %2B.
+std::string decoded(std::string text) {
+  std::replace(text.begin(), text.end(), '+', ' ');
+  return percent_decoded(text);
+}
+
 }  // namespace
 
 std::string xml_text(std::string_view xml, std::string_view name) {
@@ -81,7 +88,7 @@ Result<S3List> parse_s3_list(std::string_view xml, std::string_view root) {
   const bool is_encoded = xml_text(xml, "EncodingType") == "url";
   const auto path = [&](std::string_view part, std::string_view name) {
     const std::string text = xml_text(part, name);
-    return std::string(root) + (is_encoded ? percent_decoded(text) : text);
+    return std::string(root) + (is_encoded ? decoded(text) : text);
   };
   S3List out;
   std::string_view part;

@@ -63,6 +63,19 @@ TEST(StagePlans, files_right_under_their_scheme_have_its_root_in_common) {
   }
 }
 
+TEST(StagePlans, names_stay_in_the_folder_and_apart) {
+  MemoryStore store;
+  const auto plan_of = [&store](std::vector<std::string> paths) {
+    for (const std::string& path : paths) store.put(path, "1");
+    return plan_stage(store, std::move(paths));
+  };
+  EXPECT_EQ(plan_of({"mem://b/d/x/../../../e", "mem://b/d/f"}).status().code(), Code::kUnsupported);
+  EXPECT_EQ(plan_of({"mem://b/d//f", "mem://b/d/f"}).status().code(), Code::kUnsupported);
+  const StagePlan signed_one =
+      plan_of({"https://h/d/a.tar?X-Amz-Credential=k/2026&X-Amz-Signature=canary"}).value();
+  EXPECT_EQ(signed_one.files[0].name, "a.tar");
+}
+
 TEST_F(FileCopier, files_are_the_same_and_so_are_their_checksums_however_they_come) {
   const LatencyStore later(source_, {.latency = 2ms});
   for (const unsigned streams : {0u, 1u, 3u}) {

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <charconv>
 
+#include "base/shown_url.h"
+
 namespace headrace {
 namespace {
 
@@ -32,7 +34,7 @@ bool parse(std::string_view text, T& out, int base = 10) {
 }  // namespace
 
 Hash128 StageJournal::version_of(const StageFile& file) {
-  return Hasher().add(std::string_view(file.path)).add(std::string_view(file.version)).finish();
+  return Hasher().add(without_signature(file.path)).add(std::string_view(file.version)).finish();
 }
 
 Result<std::unique_ptr<StageJournal>> StageJournal::open(const std::string& folder, bool make) {

@@ -12,9 +12,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "base/shown_url.h"
 #include "storage/descriptors.h"
 #include "storage/paths.h"
 #include "storage/stage/file_copier.h"
@@ -35,6 +37,14 @@ std::string common_parent(const std::vector<std::string>& paths) {
            !(path.starts_with(common) && path[common.size()] == '/'))
       common = parent_folder(common);
   return common;
+}
+
+// The name of a file in the copy; "" where it can have none: keys of a bucket may lead anywhere.
+std::string name_in_copy(std::string_view path, std::string_view common) {
+  const fs::path relative = fs::path(path.substr(common.size())).relative_path();
+  std::string name = relative.lexically_normal().string();
+  const bool is_inside = name != ".." && !name.starts_with("../") && !name.ends_with('/');
+  return is_inside && name != "." && name.find('\n') == std::string::npos ? name : "";
 }
 
 std::string temporary_name(const fs::path& place) {
@@ -217,7 +227,10 @@ Result<StagePlan> plan_stage(const Store& from, std::vector<std::string> files) 
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
   if (files.empty()) return invalid("there is no file to copy");
-  const std::string common = common_parent(files);
+  std::vector<std::string> plain;  // a signature in a URL is no part of a name
+  for (const std::string& file : files) plain.emplace_back(without_query(file));
+  const std::string common = common_parent(plain);
+  std::set<std::string> names;
   StagePlan out;
   Hasher hasher;
   const std::vector<Result<FileInfo>> infos = from.stat_all(files);
@@ -225,11 +238,14 @@ Result<StagePlan> plan_stage(const Store& from, std::vector<std::string> files) 
     HEADRACE_TRY(infos[i].status());
     const FileInfo& info = infos[i].value();
     if (info.is_folder) return internal("a folder among the files").in_file(files[i]);
-    std::string name = files[i].substr(common.size());
-    name.erase(0, name.find_first_not_of('/'));
-    if (name.find('\n') != std::string::npos || name.find("..") == 0)
-      return unsupported("a file of this name cannot be staged").in_file(files[i]);
-    hasher.add(std::string_view(files[i])).add(info.bytes).add(std::string_view(info.version));
+    std::string name = name_in_copy(plain[i], common);
+    if (name.empty()) return unsupported("a file of this name cannot be staged").in_file(files[i]);
+    if (!names.insert(name).second)
+      return unsupported(fmt::format("two files would be '{}' in the copy: stage them one by one, "
+                                     "into folders of their own",
+                                     name))
+          .in_file(files[i]);
+    hasher.add(without_signature(files[i])).add(info.bytes).add(std::string_view(info.version));
     out.bytes += info.bytes;
     out.files.push_back({files[i], std::move(name), info.bytes, info.modified_ns, info.version});
   }
