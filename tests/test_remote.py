@@ -329,6 +329,24 @@ def test_a_list_that_names_another_server_gives_it_no_token(odd: servers.Odd, tm
         seen.clear()
         assert hr.open(tmp_path / "list.txt", root=stranger.url(), storage=storage)[0]["txt"] == "three"
         assert set(seen) == {"Bearer canary-token"}
+        seen.clear()
+        hr.stage(odd.url("list.txt"), tmp_path / "copy", storage=storage)
+        assert seen and set(seen) == {None}
+
+
+def test_each_server_of_a_blend_gets_the_token(odd: servers.Odd, tmp_path: pathlib.Path) -> None:
+    def answer(handler: Any, number: int) -> bool:
+        if handler.headers.get("Authorization") == "Bearer canary-token":
+            return False
+        handler.body(401, b"")
+        return True
+
+    write_shards(tmp_path / "d")
+    with servers.odd_server(tmp_path) as other:
+        odd.answer = other.answer = answer
+        both = hr.blend({odd.url("d/0.tar"): 1, other.url("d/1.tar"): 1})
+        loader = hr.Loader(both, storage=hr.storage(token="canary-token"), **OPTIONS)
+        assert labels(loader)
 
 
 def test_signatures_are_those_of_botocore(odd: servers.Odd) -> None:

@@ -19,6 +19,7 @@
 #include "index/held_source.h"
 #include "loader/share.h"
 #include "open/expand.h"
+#include "open/source_store.h"
 #include "progress.h"
 #include "storage/open_store.h"
 #include "storage/paths.h"
@@ -164,7 +165,9 @@ nb::dict stage(const std::vector<std::string>& urls, const std::vector<std::stri
   {
     nb::gil_scoped_release release;
     report = [&]() -> Result<StageReport> {
-      HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of_all(urls));
+      StoreOptions storage = current_store_options();
+      HEADRACE_ASSIGN(storage.named, servers_of(urls));  // not those of lists: they get no secrets
+      HEADRACE_ASSIGN(const std::shared_ptr<const Store> store, store_of_all(urls, storage));
       const StatMemo memo(store);
       HEADRACE_ASSIGN(std::vector<std::string> files, files_of_urls(memo, urls, known));
       HEADRACE_ASSIGN(const StagePlan plan, plan_stage(memo, std::move(files)));

@@ -2,6 +2,7 @@
 #include "storage/open_store.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -138,6 +139,16 @@ Result<Owner> owner_of(std::string_view url) {
                .scheme = kind->mixes_schemes ? std::string_view() : scheme};
 }
 
+// Of what is opened together, those have a store in common to whose servers the same secrets go.
+std::string memo_name(const Owner& owner, const StoreOptions& options) {
+  std::string name =
+      fmt::format("{} {}", owner.kind == nullptr ? "other" : owner.kind->name, owner.scheme);
+  const bool has_secrets =
+      !options.token.empty() || !options.user.empty() || !options.headers.empty();
+  if (has_secrets && options.named) name += fmt::format(" of {}", fmt::join(*options.named, " "));
+  return name;
+}
+
 }  // namespace
 
 Result<OpenedUrl> open_store(std::string_view url, const StoreOptions& options) {
@@ -150,12 +161,7 @@ Result<OpenedUrl> open_store(std::string_view url, const StoreOptions& options) 
   };
   const bool is_asked_once = options.opening != nullptr && !is_local(url);
   HEADRACE_ASSIGN(std::shared_ptr<const Store> store,
-                  is_asked_once
-                      ? options.opening->store(
-                            fmt::format("{} {}", owner.kind == nullptr ? "other" : owner.kind->name,
-                                        owner.scheme),
-                            make)
-                      : make());
+                  is_asked_once ? options.opening->store(memo_name(owner, options), make) : make());
   return OpenedUrl{std::move(store),
                    scheme.empty() || scheme == kFile ? without_file(url) : std::string(url)};
 }

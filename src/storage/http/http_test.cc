@@ -19,6 +19,7 @@
 #include "storage/http/test_server.h"
 #include "storage/http/url.h"
 #include "storage/open_store.h"
+#include "storage/stat_memo.h"
 #include "trace/notices.h"
 
 #if defined(__has_feature)
@@ -96,6 +97,27 @@ TEST_F(HttpStore, a_server_says_when_to_come_back) {
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(read().ok());
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 990ms);
+}
+
+// A blend of data sets of two servers; a list that names files of a server that nobody else does.
+TEST_F(HttpStore, what_is_opened_together_gives_each_server_the_secrets_that_are_its_own) {
+  TestServer other;
+  other.put("/f", "abcdef");
+  StoreOptions options = kQuick;
+  options.token = "secret";
+  options.opening = std::make_shared<OpeningMemo>();
+  const auto authorization = [&](TestServer& server, std::vector<std::string> named) {
+    options.named = std::move(named);
+    const OpenedUrl at = open_store(server.url("/f"), options).value();
+    EXPECT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());
+    return server.asked().back().field("authorization");
+  };
+  EXPECT_EQ(authorization(server_, {server_.url("")}), "bearer secret");
+  EXPECT_EQ(authorization(other, {other.url("")}), "bearer secret");
+  EXPECT_EQ(authorization(other, {server_.url("")}), "");
+  options.named.reset();
+  (void)open_store(server_.url("/f"), options).value();
+  EXPECT_EQ(authorization(other, {server_.url("")}), "") << "after one that trusts all";
 }
 
 TEST_F(HttpStore, a_file_that_changes_is_never_mixed) {
