@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kRows = 5;
 
 FieldColumn make_column(ColumnType type) {
-  FieldColumn out{.type = type, .there = {1, 1, 1, 0, 1}};
+  FieldColumn out{.type = type, .present = {1, 1, 1, 0, 1}};
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   if (type == ColumnType::kInt) out.ints = {0, -1, kMost, 0, 7};
