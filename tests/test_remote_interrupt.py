@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-
 #: Into several files of a server threads look at a time, and Ctrl-C is the main thread's alone.
 AT_ONCE = "hr.storage.__globals__['each_at_once'](lambda n: hr._core.read_range(URL + str(n), 0, 10), range(40), 32)"
 
