@@ -202,7 +202,11 @@ def each_at_once(work: Callable[[T], R], items: Sequence[T], most: int) -> list[
             same.exit()
 
     with ThreadPoolExecutor(min(most, len(items)), thread_name_prefix="hr-look") as pool:
-        return list(pool.map(in_thread, items))
+        try:
+            return list(pool.map(in_thread, items))
+        except BaseException:  # Ctrl-C, which threads do not hear of, or one that failed: nobody wants the others
+            scope.give_up()
+            raise
 
 
 # -- credentials by botocore -----------------------------------------------------------------------

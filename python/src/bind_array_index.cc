@@ -7,6 +7,7 @@
 #include "array/array_index.h"
 #include "convert.h"
 #include "errors.h"
+#include "interruptible.h"
 #include "open/array_indexes.h"
 #include "open/index_places.h"
 #include "tree_object.h"
@@ -25,11 +26,8 @@ nb::object find_index(nb::handle paths, nb::handle groups, const std::string& mo
                       nb::handle folder) {
   const ArrayPlaces places = places_of(paths, groups, mode);
   const std::string in = folder.is_none() ? std::string() : to_tree(folder).text();
-  Result<Tree> found = internal("not looked for");
-  {
-    nb::gil_scoped_release release;
-    found = find_array_index(places, in);
-  }
+  const bool far = is_remote(in) || (!places.paths.empty() && is_remote(places.paths.front()));
+  Result<Tree> found = run_interruptible(far, [&] { return find_array_index(places, in); });
   if (!found.ok() && in.empty()) return nb::none();
   return to_object(unwrap(std::move(found)));
 }

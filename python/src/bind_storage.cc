@@ -8,9 +8,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
+#include "base/interrupt.h"
 #include "convert.h"
 #include "errors.h"
 #include "held_object.h"
@@ -91,18 +93,31 @@ class StorageScope {
   StorageScope(const nb::dict& options, bool once) : options_(options_of(options)) {
     if (once) options_.opening = std::make_shared<OpeningMemo>();
   }
+  // What is asked once is another scope's.
   explicit StorageScope(StoreOptions options) : options_(std::move(options)), is_lent_(true) {}
-  void enter() { scope_.emplace(options_); }
+  void enter() {
+    if (is_lent_) interrupt_.emplace(given_up_.get());
+    scope_.emplace(options_);
+  }
   void exit() {
     if (options_.opening != nullptr && !is_lent_) options_.opening->end();
     scope_.reset();
+    interrupt_.reset();
   }
   // The same for another thread; ends nothing.
-  StorageScope* again() const { return new StorageScope(options_); }
+  StorageScope* again() const {
+    auto* same = new StorageScope(options_);
+    same->given_up_ = given_up_;
+    return same;
+  }
+  // Signals reach the main thread alone: what others wait for, inside of what again() gave, ends.
+  void give_up() { given_up_->store(true); }
 
  private:
   StoreOptions options_;
-  bool is_lent_ = false;  // what is asked once is another scope's
+  bool is_lent_ = false;
+  std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);
+  std::optional<InterruptScope> interrupt_;
   std::optional<ScopedStoreOptions> scope_;
 };
 
@@ -129,6 +144,7 @@ void bind_storage(nb::module_& m) {
           "current", [] { return new StorageScope(current_store_options()); },
           nb::rv_policy::take_ownership)
       .def("again", &StorageScope::again, nb::rv_policy::take_ownership)
+      .def("give_up", &StorageScope::give_up)
       .def("enter", &StorageScope::enter)
       .def("exit", &StorageScope::exit);
   m.def("stores", &stores);

@@ -16,9 +16,11 @@
 namespace headrace::py {
 
 // Waits for work in another thread; Ctrl-C sets `flag`, and is raised once the work has ended.
+// Where this thread itself is no longer wanted, the work ends and says so.
 template <typename T>
 T wait_for(std::future<T> work, std::atomic<bool>& flag) {
   bool interrupted = false;
+  const std::atomic<bool>* const given_up = interrupt_flag();
   while (true) {
     {
       nanobind::gil_scoped_release release;
@@ -28,6 +30,7 @@ T wait_for(std::future<T> work, std::atomic<bool>& flag) {
       interrupted = true;
       flag = true;
     }
+    if (given_up != nullptr && given_up->load()) flag = true;
   }
   if (interrupted) throw nanobind::python_error();
   return work.get();
