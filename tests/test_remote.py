@@ -653,6 +653,15 @@ def test_data_sets_of_the_hub_are_read_by_their_names(
         hr.open(f"hf://datasets/me/set@{revision}/none.tar")
 
 
+def test_names_on_index_pages_are_those_of_the_files(web: servers.Web) -> None:
+    (web.folder / "odd").mkdir()
+    names = ["a%41.tar", "aA.tar", "b#c.tar", "d?e.tar", "f g.tar", "100%.tar", "long" * 50 + ".tar"]
+    for n, name in enumerate(names):
+        write_tar(web.folder / "odd" / name, [("x.cls", b"%d" % n)])
+    for url in (web.url("odd"), web.url("odd/*.tar")):
+        assert sorted(sample["cls"] for sample in hr.open(url)) == list(range(len(names)))
+
+
 def test_class_folders_of_a_server_are_listed_once_each(s3: servers.S3) -> None:
     for name in ("ant", "bee", "cat"):
         folder = s3.folder / "classes" / name / "deep"

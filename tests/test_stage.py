@@ -48,6 +48,19 @@ def test_the_same_call_again_copies_nothing_and_a_changed_file_anew(tmp_path: pa
     assert tree(tmp_path / "from") == tree(tmp_path / "to")
 
 
+def test_a_copy_has_no_file_that_the_data_no_longer_have(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "from").mkdir()
+    for n in range(3):
+        support.write_tar(tmp_path / "from" / f"{n}.tar", [(f"{n}.txt", b"x")])
+    hr.stage(tmp_path / "from", tmp_path / "to")
+    (tmp_path / "from" / "1.tar").unlink()
+    with pytest.raises(hr.UsageError, match=r"to/1\.tar: was copied before and is no part of this data set"):
+        hr.stage(tmp_path / "from", tmp_path / "to")
+    (tmp_path / "to" / "1.tar").unlink()
+    hr.stage(tmp_path / "from", tmp_path / "to")
+    assert hr.open(tmp_path / "to").fingerprint == hr.open(tmp_path / "from").fingerprint
+
+
 def test_folders_go_with_all_that_is_in_them(data: support.Data, tmp_path: pathlib.Path) -> None:
     hr.stage(data.folder, tmp_path / "to")
     assert tree(data.folder) == tree(tmp_path / "to")

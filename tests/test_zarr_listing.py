@@ -10,6 +10,7 @@ import time
 import headrace as hr
 import numpy as np
 import pytest
+import servers
 from headrace.arrays.cube import Cube
 from headrace.arrays.model import Listed
 
@@ -196,3 +197,29 @@ def test_tensorstore_and_headrace_see_the_same_store(tmp_path, keys):
         path.unlink()
     spec = {"driver": "zarr" if version == 2 else "zarr3", "kvstore": {"driver": "file", "path": str(tmp_path / "a.zarr")}}
     assert np.array_equal(read(tmp_path / "a.zarr"), ts.open(spec).result().read().result())
+
+
+def value(opened, n):
+    return next(iter(opened[n].values()))
+
+
+@pytest.mark.parametrize("keys", list(KEYS))
+def test_a_server_that_lists_no_folders_is_asked_for_every_chunk(tmp_path, monkeypatch, keys):
+    monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "cache"))
+    write(tmp_path / "z.zarr", keys)
+    gone = sorted(chunk_files(tmp_path / "z.zarr"))[-1]  # the last rows
+    refused = str(chunk_files(tmp_path / "z.zarr")[0].relative_to(tmp_path))
+    with servers.odd_server(tmp_path) as odd:  # which answers 404 to folders
+        got = hr.open(odd.url("z.zarr"))
+        assert all((value(got, n) == data()[n]).all() for n in range(len(data())))
+        gone.rename(tmp_path / "gone")
+        assert (value(hr.open(odd.url("z.zarr")), 12) == -7).any()
+        (tmp_path / "gone").rename(gone)
+        assert (value(hr.open(odd.url("z.zarr")), 12) == data()[12]).all()
+        hr.build_index(odd.url("z.zarr"), str(tmp_path / "index"))
+        got = hr.open(odd.url("z.zarr"), index=str(tmp_path / "index"))
+        assert all((value(got, n) == data()[n]).all() for n in range(len(data())))
+    with servers.odd_server(tmp_path) as odd:
+        odd.answer = lambda handler, number: handler.path == f"/{refused}" and (handler.body(500, b"") or True)
+        with pytest.raises(hr.StorageError, match="answers 500"):
+            hr.open(odd.url("z.zarr"), storage=hr.storage(retries=0))[0]

@@ -99,8 +99,12 @@ bool is_current(const Tree& entry, const std::string& path, const Store& store, 
   const std::vector<uint64_t> numbers = stamps->counts_of("numbers");
   if (names.empty() || numbers.size() != 3 * names.size()) return false;
   std::vector<size_t> asked;
-  for (size_t i = 0; i < names.size(); ++i)
-    if (!sizes_alone || numbers[3 * i + 2] == 0) asked.push_back(i);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool is_folder = numbers[3 * i + 2] != 0;
+    // Folders of object stores have no time: who names an index says that it is of them.
+    const bool has_time = compared == Compared::kAll || numbers[3 * i + 1] != 0;
+    if (!is_folder || (!sizes_alone && has_time)) asked.push_back(i);
+  }
   if (compared != Compared::kAll && asked.size() > kLookedAt) {  // some of them, the last too
     std::vector<size_t> some;
     for (size_t i = 0; i < kLookedAt; ++i)

@@ -28,7 +28,7 @@
 namespace headrace {
 
 // Another one wherever other things would be learned of the same files.
-inline constexpr uint32_t kArrayIndexVersion = 1;
+inline constexpr uint32_t kArrayIndexVersion = 2;
 
 std::vector<std::byte> pack_array_index(const Tree& index);
 // kCorrupt where it is damaged, kUnsupported where it is of another version.

@@ -49,10 +49,7 @@ class Walk {
     level.push_back(std::move(root));
     while (!level.empty()) {
       if (goes_on) {
-        HEADRACE_TRY(run_(level.size(), [&](size_t i) {
-          list(level[i]);
-          return Status();
-        }));
+        HEADRACE_TRY(run_(level.size(), [&](size_t i) { return list(level[i]); }));
       }
       std::vector<Node> next;
       for (Node& node : level) take(node, out, next);
@@ -123,20 +120,25 @@ class Walk {
     return std::string();
   }
 
-  // The folders below a group; none of one that cannot be listed: who misses an array is told which
+  // The folders below a group; none where the store lists none: who misses an array is told which
   // there are.
-  void list(Node& node) const {
-    if (node.is_array) return;
+  Status list(Node& node) const {
+    if (node.is_array) return {};
     const std::string folder = place(node.name);
     if (const Result<FileInfo> info = store_.stat(folder); info.ok()) {
       node.looked_at.push_back(info.value());
       node.looked_at.back().path = node.name;
     }
-    if (scheme_of(folder).empty()) return list_local(folder, node);
+    if (scheme_of(folder).empty()) {
+      list_local(folder, node);
+      return {};
+    }
     const Result<std::vector<FileInfo>> entries = store_.list(folder);
-    if (!entries.ok()) return;
+    if (entries.status().code() == Code::kUnavailable) return entries.status();
+    if (!entries.ok()) return {};
     for (const FileInfo& entry : entries.value())
       if (entry.is_folder) node.below.push_back(inside(node, base_name(without_slash(entry.path))));
+    return {};
   }
   // Links are not followed: they may lead to a folder above.
   static void list_local(const std::string& path, Node& node) {

@@ -59,6 +59,17 @@ class FarListing {
     return with_sizes(std::move(out));
   }
 
+  // Whether the store lists the folder of the array.  A web server that lists none says of it that
+  // it is not there, or not for everybody, as of a folder without chunks.
+  Result<bool> may_list() const {
+    const Status status = store_.list_page(folder_, "").status();
+    const bool is_refused = status.code() == Code::kNotFound ||
+                            status.code() == Code::kPermission ||
+                            status.code() == Code::kUnsupported;
+    if (!status.ok() && !is_refused) return status;
+    return status.ok();
+  }
+
   // Without a listing: every chunk that may be there.
   Result<std::vector<ZarrFile>> ask() {
     std::vector<ZarrFile> all(static_cast<size_t>(elements_in(keys_.grid)));
@@ -136,9 +147,8 @@ class FarListing {
 Result<std::vector<ZarrFile>> list_far_chunks(const Store& store, const std::string& folder,
                                               const ZarrKeys& keys, const RunJobs& run) {
   FarListing listing(store, folder, keys, run);
-  Result<std::vector<ZarrFile>> found = listing.find();
-  if (!found.ok() && found.status().code() == Code::kUnsupported) return listing.ask();
-  return found;
+  HEADRACE_ASSIGN(const bool may_list, listing.may_list());
+  return may_list ? listing.find() : listing.ask();
 }
 
 }  // namespace headrace

@@ -52,8 +52,8 @@ std::optional<uint64_t> zarr_chunk_named(std::string_view name, const ZarrKeys& 
 Result<std::vector<ZarrFile>> list_zarr_chunks(const Store& store, const std::string& folder,
                                                const ZarrKeys& keys, const RunJobs& run,
                                                std::vector<FileInfo>* looked_at = nullptr);
-// Likewise, of storage that is no local file system.  Where the store has no listings (a web
-// server) it is asked for every chunk.
+// Likewise, of storage that is no local file system.  Where the store does not list the array's
+// folder (a web server) it is asked for every chunk.
 Result<std::vector<ZarrFile>> list_far_chunks(const Store& store, const std::string& folder,
                                               const ZarrKeys& keys, const RunJobs& run);
 

@@ -134,7 +134,7 @@ Status expand_one(const Store& store, const std::string& path, std::string& part
     HEADRACE_ASSIGN(const std::vector<FileInfo> entries, store.list(path));
     if (std::any_of(entries.begin(), entries.end(),
                     [](const FileInfo& e) { return e.path.ends_with(kUnfinishedName); }))
-      return invalid("this pack is not finished: run the same pack again").in_file(path);
+      return invalid("this pack or copy is not finished: run the same command again").in_file(path);
     HEADRACE_ASSIGN(Texts shards, claimed_shards(store, path, entries));
     const bool claimed = !shards.empty();
     if (!claimed) shards = shards_in(entries);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -21,6 +22,8 @@
 
 namespace headrace {
 namespace {
+
+constexpr size_t kMostOfName = 120;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody here sets it
@@ -87,7 +90,10 @@ std::string cached_sidecar(const std::string& folder, const FileInfo& shard) {
     const std::filesystem::path absolute = std::filesystem::absolute(shard.path, error);
     if (!error) text = absolute.lexically_normal().string();
   }
-  const FileInfo name{.path = std::string(base_name(without_query(text))), .part = shard.part};
+  // The end of a long name will do: the hash tells files apart.
+  std::string_view end = base_name(without_query(text));
+  end.remove_prefix(end.size() - std::min(end.size(), kMostOfName));
+  const FileInfo name{.path = std::string(end), .part = shard.part};
   return fmt::format("{}/{}-{}", folder, Hasher().add(text).finish().hex(), sidecar_path(name));
 }
 

@@ -23,7 +23,8 @@ def in_group(path: str, group: str, groups: Mapping[str, Sequence[T]]) -> list[t
     ``groups``: the arrays that lie in each, by its path. "/" is the root and nothing below it. Where one group alone holds
     arrays, they have their own names."""
     if not groups:
-        raise UsageError(f"{path} holds no array")
+        far = "; a Zarr group on a server that lists no folders needs consolidated metadata (zarr.consolidate_metadata)"
+        raise UsageError(f"{path} holds no array{far if '://' in path else ''}")
     inner = group.strip("/")
     if group and not inner:
         if "" not in groups:

@@ -108,6 +108,9 @@ class Kept:
         if info is not None:
             stamp = _core.array_stamp(info.bytes, info.modified_ns, info.version)
             self._stamps[place] = [("", 0 if info.is_folder else info.bytes, stamp, int(info.is_folder))]
+        elif stored_files.is_url(place[0]):
+            # A folder of a server that lists none: whether it has another chunk now nobody can tell later.
+            self._stamps[place] = [("", 0, 0, 1)]
         return look()
 
     def _loaded(self, place: tuple[str, str], entry: Any, look: Callable[[], Any]) -> Mapping[str, Stored]:

@@ -28,6 +28,14 @@ Status refuse_user(const WebUrl& url) {
                   url.origin()));
 }
 
+// The name of a file, as a part of a URL: what would say something else there is escaped.
+std::string in_url(std::string_view name) {
+  std::string out;
+  for (const char c : name)
+    out += c == '%' || c == '#' || c == '?' ? percent_encoded({&c, 1}, false) : std::string(1, c);
+  return out;
+}
+
 class HttpProtocol final : public WebProtocol {
  public:
   explicit HttpProtocol(std::shared_ptr<const StoreOptions> options)
@@ -127,7 +135,8 @@ class HttpProtocol final : public WebProtocol {
           "train-{0000..0127}.tar");
     ListPage page;
     for (const IndexEntry& entry : *entries)
-      page.entries.push_back({.path = join_path(folder, entry.name), .is_folder = entry.is_folder});
+      page.entries.push_back(
+          {.path = join_path(folder, in_url(entry.name)), .is_folder = entry.is_folder});
     return page;
   }
 

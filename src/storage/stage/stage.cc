@@ -84,6 +84,7 @@ class Stager {
 
   Result<StageReport> run() {
     HEADRACE_TRY(prepare());
+    HEADRACE_TRY(check_others());
     HEADRACE_TRY(find_done());
     HEADRACE_TRY(check_room());
     HEADRACE_TRY(journal_->plan(plan_));
@@ -108,6 +109,24 @@ class Stager {
       return invalid("holds other files; stage into a folder that is empty or not there yet")
           .in_file(folder_);
     HEADRACE_ASSIGN(journal_, StageJournal::open(folder_, true));
+    return {};
+  }
+
+  // What an earlier call copied and this data set does not have: who opens the folder would read
+  // it.
+  Status check_others() const {
+    std::set<std::string_view> names;
+    for (const StageFile& file : plan_.files) names.insert(file.name);
+    for (const std::string& name : journal_->planned()) {
+      const std::string other = folder_ + '/' + name;
+      if (names.contains(name) || name.ends_with(".hridx") || ::access(other.c_str(), F_OK) != 0)
+        continue;
+      return invalid(
+                 fmt::format("was copied before and is no part of this data set: remove it, or the "
+                             "whole copy by `headrace stage --remove {}`, or give another folder",
+                             folder_))
+          .in_file(other);
+    }
     return {};
   }
 
