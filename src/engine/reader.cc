@@ -55,8 +55,7 @@ Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters,
   const EngineOptions& o = work.options;
   for (const SourceWork& source : work.sources)
     read_ahead_.push_back(std::make_unique<ReadAhead>(
-        o.read_ahead_bytes,
-        most_ahead_bytes(o.memory_budget_bytes, source.policy.is_far, source.policy.runs),
+        o.read_ahead_bytes, most_free_ahead_bytes(o.memory_budget_bytes, source.policy.is_far),
         source.policy.first_bytes));
 }
 
@@ -68,11 +67,9 @@ void Reader::cancel() {
 }
 
 void Reader::set_read_ahead(uint64_t least_bytes, uint64_t budget_bytes) {
-  for (size_t k = 0; k < read_ahead_.size(); ++k) {
-    const ReadPolicy& policy = work_.sources[k].policy;
+  for (size_t k = 0; k < read_ahead_.size(); ++k)
     read_ahead_[k]->set_limits(least_bytes,
-                               most_ahead_bytes(budget_bytes, policy.is_far, policy.runs));
-  }
+                               most_free_ahead_bytes(budget_bytes, work_.sources[k].policy.is_far));
 }
 
 uint64_t Reader::nominal_file() const {
