@@ -2,7 +2,8 @@
 //
 // After a pause of the consumer: how long the next batches take, beside the time of making one.
 // One compute thread, samples that take 0.5 ms each.  Prints the time of a batch when the consumer
-// never pauses, and the longest wait of the ten batches after each pause.
+// never pauses, and the longest wait of the ten batches after each pause; beside it the longest of
+// as many batches without a pause, which is what the machine does by itself.
 //
 //   pause_loop [pauses=10] [pause_ms=1000] [batches=10]
 #include <algorithm>
@@ -28,37 +29,45 @@ Result<double> wait_ms(Engine& engine) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void print(const char* when, const std::vector<double>& longest, double making) {
+  const double middle = median(longest);
+  const double worst = *std::max_element(longest.begin(), longest.end());
+  std::printf("the longest wait %s: median %.2f ms (%.2fx), worst of %zu %.2f ms (%.2fx)\n", when,
+              middle, middle / making, longest.size(), worst, worst / making);
+}
+
 Status run(Options& options) {
   const size_t pauses = std::stoul(options["pauses"]), batches = std::stoul(options["batches"]);
-  constexpr size_t kSteady = 100;
   Scene s;
-  s.samples = (kSteady + (pauses + 1) * batches) * s.batch;
+  s.samples = (2 * pauses + 1) * batches * s.batch;
   s.store = TestSource::fill(s.samples);
   s.decode_time = std::chrono::microseconds(500);
   s.options = {.compute_threads = 1, .io_threads = 2};
   const auto engine = make_engine(s);
   HEADRACE_TRY(engine->start(std::make_unique<TestFeed>(s.samples, s.batch)));
-  std::vector<double> steady, longest;
-  for (size_t k = 0; k < kSteady; ++k) {
-    HEADRACE_ASSIGN(steady.emplace_back(), wait_ms(*engine));
-  }
-  for (size_t p = 0; p < pauses; ++p) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(options["pause_ms"])));
-    double most = 0;
-    for (size_t k = 0; k < batches; ++k) {
-      HEADRACE_ASSIGN(const double ms, wait_ms(*engine));
-      most = std::max(most, ms);
+  std::vector<double> steady, without, after;
+  // In turn, so that both meet the same machine.
+  for (size_t p = 0; p < pauses; ++p)
+    for (const bool is_after : {true, false}) {
+      if (is_after)
+        std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(options["pause_ms"])));
+      double most = 0;
+      for (size_t k = 0; k < batches; ++k) {
+        HEADRACE_ASSIGN(const double ms, wait_ms(*engine));
+        most = std::max(most, ms);
+        if (!is_after) steady.push_back(ms);
+      }
+      (is_after ? after : without).push_back(most);
     }
-    longest.push_back(most);
-  }
-  std::sort(steady.begin(), steady.end());
-  std::sort(longest.begin(), longest.end());
-  const double making = steady[steady.size() / 2];
-  const double median = longest[longest.size() / 2];
-  std::printf(
-      "a batch is made in %.2f ms; the longest wait of %zu after a pause: median %.2f ms "
-      "(%.2fx), worst of %zu pauses %.2f ms (%.2fx)\n",
-      making, batches, median, median / making, pauses, longest.back(), longest.back() / making);
+  const double making = median(steady);
+  std::printf("a batch is made in %.2f ms; of %zu batches each\n", making, batches);
+  print("after a pause", after, making);
+  print("without one", without, making);
   return {};
 }
 

@@ -73,7 +73,7 @@ class Arena {
 // One for the process.  A buffer without an arena takes its bytes here, by the functions below.
 std::shared_ptr<Arena> heap_arena();
 std::shared_ptr<Arena> page_arena();
-// One a call.  Empty slabs go back to the machine, but for one of each size.
+// One a call.  Empty slabs stay with the process for the next one, at most 1 GiB of them.
 std::shared_ptr<Arena> slab_arena();
 
 // Allocations share segments of so many bytes; a larger one gets a segment to itself.  A forked

@@ -2,10 +2,14 @@
 #include "base/arena.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -277,6 +281,72 @@ TEST(SlabArenaTest, BlocksOfSomeMegabytesShareSlabs) {
     EXPECT_GE(neighbours, is_small ? 2u : 0u);
     for (const auto& [at, block] : taken) arena->release(block);
   }
+}
+
+constexpr size_t kOneSlab = size_t{16} << 20;  // a block of this size has its slab to itself
+
+// Blocks that go back with their arena; nobody writes to them.
+std::set<std::byte*> take_and_drop(size_t blocks) {
+  const auto arena = slab_arena();
+  std::set<std::byte*> out;
+  for (size_t k = 0; k < blocks; ++k) out.insert(arena->allocate(kOneSlab, kAlignment).data);
+  for (std::byte* data : out) arena->release({data, kOneSlab});
+  return out;
+}
+
+uint64_t mapped_bytes() {
+  std::ifstream file("/proc/self/statm");
+  uint64_t pages = 0;
+  file >> pages;
+  return pages * kPageBytes;
+}
+
+bool is_mapped(std::byte* page) {
+  return msync(page, kPageBytes, MS_ASYNC) == 0;
+}
+
+TEST(SlabReserveTest, MemoryOfAnArenaServesTheNextOne) {
+  const std::set<std::byte*> before = take_and_drop(5);
+  EXPECT_EQ(take_and_drop(5), before);
+}
+
+TEST(SlabReserveTest, AtMostAGibibyteStays) {
+  const auto arena = slab_arena();
+  std::vector<MemoryBlock> blocks;
+  for (int k = 0; k < 96; ++k) blocks.push_back(arena->allocate(kOneSlab, kAlignment));
+  const uint64_t held = mapped_bytes();
+  for (const MemoryBlock& block : blocks) arena->release(block);
+  const uint64_t kept = uint64_t{65} * kOneSlab;  // and one that the arena keeps
+  EXPECT_EQ(held - mapped_bytes(), 96 * kOneSlab - kept);
+}
+
+TEST(SlabReserveTest, FreshSlabsTakeThePlaceOfReservedOnesOfAnotherSize) {
+  take_and_drop(8);
+  const uint64_t before = mapped_bytes();
+  const auto arena = slab_arena();
+  std::vector<MemoryBlock> blocks;
+  for (int k = 0; k < 8; ++k) blocks.push_back(arena->allocate(size_t{10} << 20, kAlignment));
+  EXPECT_LE(mapped_bytes(), before + (size_t{1} << 20));
+  for (const MemoryBlock& block : blocks) arena->release(block);
+}
+
+TEST(SlabReserveTest, AForkedChildHasWhatIsInUseAndNothingOfTheReserve) {
+  std::byte* reserved = *take_and_drop(2).begin();
+  const auto arena = slab_arena();
+  const MemoryBlock used = arena->allocate(kOneSlab, kAlignment);
+  used.data[100] = std::byte{7};
+  if (used.data == reserved) reserved = *take_and_drop(1).begin();
+  ASSERT_TRUE(is_mapped(reserved));
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool is_right = used.data[100] == std::byte{7} && !is_mapped(reserved) &&
+                          slab_arena()->allocate(kOneSlab, kAlignment).data != nullptr;
+    _exit(is_right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  arena->release(used);
 }
 
 TEST(SharedArenaTest, WhatWasFreedIsUsedAgainInWhole) {

@@ -9,6 +9,15 @@
 //                      slab [ free  | block | …                ]
 //   size 4,063,232 ──► slab [ block | free |]                      8 MiB
 //
+// Fresh memory is slow: the kernel clears it, and the host of a virtual machine may have to find it
+// first.  So slabs that become empty stay with the process, for this arena or the next one:
+//
+//   in use ──empty──► reserve ──asked for──► in use
+//                        └── beyond 1 GiB, or for a fresh slab of another size ──► the machine
+//
+// In the reserve the kernel may take their pages whenever it is short of memory (MADV_FREE), and a
+// forked child has none of them.
+//
 // Slabs may be locked as a whole, for a device that copies from them: locking takes a driver longer
 // than copying a block does, and holds up whoever else calls it.
 #include <sys/mman.h>
@@ -31,6 +40,7 @@ constexpr size_t kMostBytes = size_t{32} << 20;
 constexpr size_t kLargest = size_t{16} << 20;  // larger ones are the heap's
 constexpr size_t kLockedBlocks = 16;           // of a locked slab: what is locked is not counted
 constexpr size_t kWasteShare = 16;             // what no block covers, at most about 1 of so many
+constexpr size_t kMostReserve = size_t{1} << 30;
 
 size_t block_bytes(size_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -60,11 +70,69 @@ std::byte* map_slab(size_t bytes) {
   return begin + lead;
 }
 
-// Fresh memory, locked where `pins` says how.
+// Slabs that no arena uses.  Thread-safe.
+class SlabReserve {
+ public:
+  // Null where there is none of this size: then as much of other sizes goes, so that what is in use
+  // and what is reserved are never more than what was in use once.
+  std::byte* take(size_t bytes) {
+    MutexLock lock(mu_);
+    std::vector<std::byte*>& slabs = slabs_[bytes];
+    if (slabs.empty()) {
+      drop(bytes);
+      return nullptr;
+    }
+    std::byte* base = slabs.back();
+    slabs.pop_back();
+    bytes_ -= bytes;
+    madvise(base, bytes, MADV_DOFORK);
+    return base;
+  }
+
+  void keep(std::byte* base, size_t bytes) {
+    if (madvise(base, bytes, MADV_FREE) != 0 || madvise(base, bytes, MADV_DONTFORK) != 0) {
+      munmap(base, bytes);
+      return;
+    }
+    MutexLock lock(mu_);
+    slabs_[bytes].push_back(base);
+    bytes_ += bytes;
+    if (bytes_ > kMostReserve) drop(bytes_ - kMostReserve);
+  }
+
+ private:
+  void drop(size_t bytes) HEADRACE_REQUIRES(mu_) {
+    size_t dropped = 0;
+    for (auto& [size, slabs] : slabs_)
+      for (; dropped < bytes && !slabs.empty(); dropped += size) {
+        munmap(slabs.back(), size);
+        slabs.pop_back();
+      }
+    bytes_ -= dropped;
+  }
+
+  Mutex mu_;
+  std::map<size_t, std::vector<std::byte*>> slabs_ HEADRACE_GUARDED_BY(mu_);  // by their size
+  size_t bytes_ HEADRACE_GUARDED_BY(mu_) = 0;
+};
+
+// Never destroyed: buffers of static storage may be freed after everything else.
+SlabReserve& reserve() {
+  static const auto& reserve =
+      *new PerProcess<SlabReserve>([] { return std::make_unique<SlabReserve>(); });
+  return *reserve;
+}
+
+std::byte* take_slab(size_t bytes) {
+  std::byte* base = reserve().take(bytes);
+  return base != nullptr ? base : map_slab(bytes);
+}
+
+// Memory of the reserve, or fresh and locked where `pins` says how.
 class SlabMemory {
  public:
   SlabMemory(size_t bytes, const PinFunctions& pins)
-      : pins_(pins), bytes_(bytes), base_(map_slab(bytes)) {
+      : pins_(pins), bytes_(bytes), base_(pins.lock ? map_slab(bytes) : take_slab(bytes)) {
     if (!pins_.lock) return;
     try {
       if (!pins_.lock({base_, bytes_})) throw std::bad_alloc();
@@ -75,6 +143,10 @@ class SlabMemory {
   }
   // The driver locked the parent's pages; in a child it must not be called.
   ~SlabMemory() {
+    if (!pins_.lock) {
+      reserve().keep(base_, bytes_);
+      return;
+    }
     if (pins_.unlock && fork_depth() == depth_) pins_.unlock({base_, bytes_});
     munmap(base_, bytes_);
   }

@@ -54,6 +54,11 @@ class Delivery {
   uint64_t tail() const { return tail_.load(std::memory_order_acquire); }
   size_t planned() const { return static_cast<size_t>(tail() - head()); }
 
+  // What the batches ahead and one more take, about: room that far reading leaves to them.
+  uint64_t bytes_ahead() const {
+    return (batches_ahead() + 1) * batch_bytes_.load(std::memory_order_relaxed);
+  }
+
   // Whether the step has slots, or may have them now: at most `batches_ahead` steps from the head
   // do, as far as the memory goes; the head always does.
   bool may_open(const PlannedStep& step);

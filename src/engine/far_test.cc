@@ -121,6 +121,59 @@ TEST(FarTest, runs_are_read_as_far_ahead_as_the_read_ahead_says_and_no_further) 
   EXPECT_EQ(drain(*engine).value().size(), s.samples - s.batch);
 }
 
+// Half of the samples of some files, all of many others, and then the other half.
+class HalvesFeed final : public Feed {
+ public:
+  HalvesFeed(uint64_t files, uint64_t others) {
+    add(0, files, 0, kPerFile / 2);
+    add(files, files + others, 0, kPerFile);
+    add(0, files, kPerFile / 2, kPerFile);
+  }
+  Result<bool> next(FeedStep& out) override {
+    if (g_ >= samples_.size()) return false;
+    for (uint64_t i = 0; i < 8 && g_ < samples_.size(); ++i, ++g_)
+      out.tasks.push_back({0, samples_[g_], 0, g_, true});
+    out.after = {0, g_, g_ == samples_.size()};
+    return true;
+  }
+  bool substitute(const Task&, uint64_t, Task&) override { return false; }
+  const std::vector<int64_t> expected() const { return {samples_.begin(), samples_.end()}; }
+
+ private:
+  void add(uint64_t first_file, uint64_t end_file, uint64_t first, uint64_t end) {
+    for (uint64_t file = first_file; file < end_file; ++file)
+      for (uint64_t k = first; k < end; ++k) samples_.push_back(file * kPerFile + k);
+  }
+  std::vector<uint64_t> samples_;
+  uint64_t g_ = 0;
+};
+
+// A run that is used in part stays, however far ahead others are read; what nobody uses is taken.
+TEST(FarTest, runs_are_read_beyond_half_of_the_budget_where_nothing_is_given_up) {
+  constexpr uint64_t kBudget = 4'000'000, kHalves = 120, kOthers = 800;
+  Scene s;
+  s.samples = (kHalves + kOthers) * kPerFile;
+  const auto counted = std::make_shared<FaultStore>(std::make_shared<LatencyStore>(
+      TestSource::fill(s.samples), LatencyOptions{.latency = std::chrono::milliseconds(30)}));
+  s.store = counted;
+  s.policy = far_policy();
+  s.policy.runs = true;
+  s.policy.first_bytes = kBudget;  // as far ahead as is allowed
+  s.options = {.compute_threads = 2,
+               .io_threads = 2,
+               .memory_budget_bytes = kBudget,
+               .ranges_first_bytes = 0};
+  auto engine = make_engine(s);
+  auto feed = std::make_unique<HalvesFeed>(kHalves, kOthers);
+  const std::vector<int64_t> expected = feed->expected();
+  ASSERT_TRUE(engine->start(std::move(feed)).ok());
+  EXPECT_EQ(drain(*engine).value(), expected);
+  // A buffer that is freed counts twice for a moment, which may cost a run.
+  EXPECT_LE(counted->reads(), kHalves + kOthers + 5);
+  // The halves that wait take 0.3 of it.
+  EXPECT_GT(engine->stats().memory_peak, kBudget / 10 * 9);
+}
+
 TEST(FarTest, near_and_far_sources_mix) {
   const auto decoder = std::make_shared<TestDecoder>();
   const auto near = std::make_shared<TestSource>(TestSource::fill(100), 100);

@@ -34,18 +34,22 @@ void Memory::trim_idle(uint64_t bytes) {
   if (column_pool_ != pool_ && freed < bytes) column_pool_->trim(bytes - freed);
 }
 
-bool Memory::make_room(uint64_t bytes) {
+bool Memory::has_room(uint64_t bytes) {
   const uint64_t limit = budget_.limit();
-  if (with(bytes) <= limit) return true;
+  const uint64_t wanted = with(bytes);
+  if (wanted <= limit) return true;
   // Idle buffers beyond those that may serve this.
   if (const uint64_t idle = idle_bytes(); idle > bytes)
-    trim_idle(std::min(idle - bytes, with(bytes) - limit));
-  if (with(bytes) <= limit) return true;
-  units_.evict(with(bytes) - limit);
-  if (with(bytes) <= limit) return true;
-  if (const uint64_t idle = idle_bytes(); idle > bytes)
-    trim_idle(std::min(idle - bytes, with(bytes) - limit));
+    trim_idle(std::min(idle - bytes, wanted - limit));
   return with(bytes) <= limit;
+}
+
+bool Memory::make_room(uint64_t bytes) {
+  if (has_room(bytes)) return true;
+  const uint64_t limit = budget_.limit();
+  // Others may have given back meanwhile.
+  if (const uint64_t wanted = with(bytes); wanted > limit) units_.evict(wanted - limit);
+  return has_room(bytes);
 }
 
 }  // namespace headrace

@@ -26,7 +26,9 @@ class Memory {
   Memory(uint64_t budget_bytes, size_t sources, bool is_far, bool keeps_runs,
          std::shared_ptr<Arena> column_arena);
 
-  // Whether so many more bytes fit, once idle memory and idle units are given up for them.
+  // Whether so many more bytes fit, once idle memory is given up for them; make_room() gives up
+  // idle units too.
+  bool has_room(uint64_t bytes);
   bool make_room(uint64_t bytes);
 
   Budget& budget() { return budget_; }

@@ -52,7 +52,7 @@ ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_a
   policy.gap_bytes = std::min(policy.most_bytes / 4, uint64_t{64} << 10);
   const uint64_t each = latency + std::max(read_bytes, uint64_t{64} << 10);
   // Few large reads fill a wire; memory for more of them would only be cleared in vain.
-  const uint64_t at_first = read_bytes < kLargeRead  ? parallel
+  const uint64_t at_first = read_bytes < kLargeRead || parallel >= kManyReads ? parallel
                             : cost.latency_ns < kFar ? std::min(parallel, kFewReads)
                                                      : std::min(parallel, 2 * kFewReads);
   policy.first_bytes = std::min(at_first * each, most_ahead_bytes / 4 * 3);
@@ -61,6 +61,10 @@ ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_a
 
 uint64_t most_ahead_bytes(uint64_t budget_bytes, bool is_far, bool runs) {
   return is_far && !runs ? budget_bytes / 4 * 3 : budget_bytes / 2;
+}
+
+uint64_t most_free_ahead_bytes(uint64_t budget_bytes, bool is_far) {
+  return is_far ? budget_bytes / 4 * 3 : budget_bytes / 2;
 }
 
 bool prefers_runs(const StoreCost& cost, uint64_t mean_bytes) {

@@ -42,6 +42,8 @@ ReadPolicy policy_of(const StoreCost& cost, uint64_t read_bytes, uint64_t most_a
 // How much of a memory budget may be under way or waiting to be decoded.  Samples that are read by
 // themselves leave little else to hold; of whole runs the values that are left are held too.
 uint64_t most_ahead_bytes(uint64_t budget_bytes, bool is_far, bool runs);
+// And as long as nothing has to be given up for it.
+uint64_t most_free_ahead_bytes(uint64_t budget_bytes, bool is_far);
 
 // Whether blocks are better read whole than by samples of `mean_bytes`: a request costs more than
 // the bytes around the sample, and not any number of requests may be under way.

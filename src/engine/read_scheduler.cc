@@ -204,11 +204,17 @@ bool ReadScheduler::may_grant(Chunk& chunk) {
   // One chunk of the head at a time always gets through: others may hold all memory, and wait for
   // the head.
   if (step.number() <= delivery_.head() && step.granted.load() == 0) return true;
+  if (bytes == 0) return true;
+  bool is_much = false;  // under way: nothing is given up for more
   for (size_t k = 0; k < wanted_.size(); ++k) {
     const uint64_t used = memory_.stored(k).used();
-    if (wanted_[k] > 0 && used > 0 && used + wanted_[k] > reader_.read_ahead_bytes(k)) return false;
+    if (wanted_[k] == 0 || used == 0) continue;
+    if (used + wanted_[k] > reader_.read_ahead_bytes(k)) return false;
+    const ReadPolicy& policy = work_.sources[k].policy;
+    is_much = is_much || used + wanted_[k] >
+                             most_ahead_bytes(memory_.budget().limit(), policy.is_far, policy.runs);
   }
-  return memory_.make_room(bytes);
+  return is_much ? memory_.has_room(bytes + delivery_.bytes_ahead()) : memory_.make_room(bytes);
 }
 
 void ReadScheduler::grant_first(Job& job) {

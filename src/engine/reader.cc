@@ -9,6 +9,7 @@
 #include "base/prefault.h"
 #include "engine/decoding.h"
 #include "engine/read_now.h"
+#include "engine/run_parts.h"
 #include "trace/spans.h"
 
 namespace headrace {
@@ -21,6 +22,28 @@ constexpr uint64_t kFreshBytes = 1 << 20;
 constexpr int kEnoughProcessors = 4;
 constexpr int kReadEarly = 256;  // chunks that are read ahead after one was not in the page cache
 
+// The requests of a unit that are under way, and the first failure among them.  Thread-safe.
+class ReadsLeft {
+ public:
+  explicit ReadsLeft(size_t reads) : left_(reads) {}
+
+  // Whether this was the last one to complete.
+  bool is_last(Status status) {
+    MutexLock lock(mu_);
+    if (status_.ok()) status_ = std::move(status);
+    return --left_ == 0;
+  }
+  Status status() const {
+    MutexLock lock(mu_);
+    return status_;
+  }
+
+ private:
+  mutable Mutex mu_;
+  size_t left_ HEADRACE_GUARDED_BY(mu_);
+  Status status_ HEADRACE_GUARDED_BY(mu_);
+};
+
 }  // namespace
 
 Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters, WorkCount& active)
@@ -32,8 +55,7 @@ Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters,
   const EngineOptions& o = work.options;
   for (const SourceWork& source : work.sources)
     read_ahead_.push_back(std::make_unique<ReadAhead>(
-        o.read_ahead_bytes,
-        most_ahead_bytes(o.memory_budget_bytes, source.policy.is_far, source.policy.runs),
+        o.read_ahead_bytes, most_free_ahead_bytes(o.memory_budget_bytes, source.policy.is_far),
         source.policy.first_bytes));
 }
 
@@ -45,11 +67,9 @@ void Reader::cancel() {
 }
 
 void Reader::set_read_ahead(uint64_t least_bytes, uint64_t budget_bytes) {
-  for (size_t k = 0; k < read_ahead_.size(); ++k) {
-    const ReadPolicy& policy = work_.sources[k].policy;
+  for (size_t k = 0; k < read_ahead_.size(); ++k)
     read_ahead_[k]->set_limits(least_bytes,
-                               most_ahead_bytes(budget_bytes, policy.is_far, policy.runs));
-  }
+                               most_free_ahead_bytes(budget_bytes, work_.sources[k].policy.is_far));
 }
 
 uint64_t Reader::nominal_file() const {
@@ -226,47 +246,63 @@ uint32_t Reader::number_of(const Source* source) const {
 // `first`: the chunk that needs it before all others.
 void Reader::read_unit(const UnitPointer& unit, uint32_t source, Chunk& first) {
   const uint64_t bytes = unit->unit.stored_bytes;
-  const uint64_t step = first.slots.step->number();
+  const ReadPolicy& policy = work_.sources[source].policy;
   unit->under_way = active_.begin();
   unit->reading = memory_.stored(source).take(bytes == kWholeFile ? nominal_file() : bytes);
   // A run waits to be decoded as a range does: until then it is part of the read-ahead, or runs
   // would be read until the budget is full.
-  if (work_.sources[source].policy.is_far && unit->unit.encoding == 0)
+  if (policy.is_far && unit->unit.encoding == 0)
     first.first_runs.push_back(std::move(unit->reading));
-  ReadRequest request;
-  request.path = unit->path;
-  request.offset = unit->unit.offset;
-  request.length = bytes;
-  request.priority = step;
-  const ReadPolicy& policy = work_.sources[source].policy;
   const bool may_be_fresh = work_.is_far && !policy.in_caller &&
                             (!policy.answers_soon || has_idle_processors_) &&
                             bytes >= kFreshBytes && bytes != kWholeFile;
-  if (unit->parts.empty())
-    give_memory(*unit, may_be_fresh, request);
-  else
-    give_pieces(*unit, may_be_fresh, request);
+  const std::vector<PartsOfRead> reads = reads_of_parts(unit->parts, policy.most_bytes);
+  const auto left = std::make_shared<ReadsLeft>(reads.size());
+  std::vector<ReadRequest> requests;
+  requests.reserve(reads.size());
+  for (const PartsOfRead& read : reads) {
+    ReadRequest& request = requests.emplace_back(request_of(*unit, read, may_be_fresh));
+    request.priority = first.slots.step->number();
+    request.done = [this, unit = unit, source, read, left](ReadRequest&& done) mutable {
+      const WorkCount::Token token = active_.begin();  // ends last, as above
+      const UnitPointer own = std::move(unit);
+      record_span(Stage::kRead, done.sent_ns, done.completed_ns, done.priority, done.bytes_read());
+      note_read(source, done);
+      if (own->stored) *own->stored = std::move(done.into);
+      for (size_t k = 0; k < read.count; ++k)
+        *own->parts[read.first + k].memory = std::move(done.pieces[k].into);
+      if (left->is_last(std::move(done.status))) unit_read(own, left->status());
+    };
+  }
+  counters_.under_way(static_cast<int64_t>(requests.size()));
+  unit->source->store().read(requests);
+}
+
+// Of a unit that is read in parts: for some of them.
+ReadRequest Reader::request_of(SharedUnit& unit, const PartsOfRead& read, bool may_be_fresh) {
+  ReadRequest request;
+  request.path = unit.path;
+  request.offset = unit.unit.offset;
+  request.length = unit.unit.stored_bytes;
   request.group = group_;
-  request.done = [this, unit = unit, source, step](ReadRequest&& done) mutable {
-    const WorkCount::Token token = active_.begin();  // ends last, as above
-    const UnitPointer own = std::move(unit);
-    record_span(Stage::kRead, done.sent_ns, done.completed_ns, step, done.bytes_read());
-    note_read(source, done);
-    own->status = std::move(done.status);
-    if (own->stored) *own->stored = std::move(done.into);
-    for (size_t k = 0; k < own->parts.size(); ++k)
-      *own->parts[k].memory = std::move(done.pieces[k].into);
-    own->reading.reset();
-    on_room_();
-    if (own->status.ok() && own->unit.encoding != 0) {
-      decoding_->add(own);
-    } else {
-      decode_unit(*own, memory_.units());  // names the place of a failure
-      memory_.units().finish(own);
-    }
-  };
-  counters_.under_way(1);
-  unit->source->store().read(std::span(&request, 1));
+  if (read.count == 0)
+    give_memory(unit, may_be_fresh, request);
+  else
+    give_pieces(std::span(unit.parts).subspan(read.first, read.count), may_be_fresh, request);
+  return request;
+}
+
+// All of it came, or failed.
+void Reader::unit_read(const UnitPointer& unit, Status status) {
+  unit->status = std::move(status);
+  unit->reading.reset();
+  on_room_();
+  if (unit->status.ok() && unit->unit.encoding != 0) {
+    decoding_->add(unit);
+    return;
+  }
+  decode_unit(*unit, memory_.units());  // names the place of a failure
+  memory_.units().finish(unit);
 }
 
 // Fresh pages are cleared here and not by the thread that receives; what was used before is taken
@@ -284,12 +320,12 @@ void Reader::give_memory(SharedUnit& unit, bool may_be_fresh, ReadRequest& reque
 }
 
 // From the first part to the last: nothing before and behind them is wanted.
-void Reader::give_pieces(SharedUnit& unit, bool may_be_fresh, ReadRequest& request) {
-  const uint64_t first = unit.parts.front().begin;
+void Reader::give_pieces(std::span<RunPart> parts, bool may_be_fresh, ReadRequest& request) {
+  const uint64_t first = parts.front().begin;
   request.offset += first;
-  request.length = unit.parts.back().begin + unit.parts.back().length - first;
-  request.pieces.reserve(unit.parts.size());
-  for (RunPart& part : unit.parts) {
+  request.length = parts.back().begin + parts.back().length - first;
+  request.pieces.reserve(parts.size());
+  for (RunPart& part : parts) {
     part.memory = take_memory(part.length, may_be_fresh);
     request.pieces.push_back({part.begin - first, part.length, std::move(*part.memory)});
   }

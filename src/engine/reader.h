@@ -21,6 +21,7 @@
 namespace headrace {
 
 class Decoding;
+struct PartsOfRead;
 
 // Thread-safe.
 class Reader {
@@ -76,7 +77,9 @@ class Reader {
   void read_unit(const UnitPointer& unit, uint32_t source, Chunk& first);
   SharedBuffer take_memory(uint64_t bytes, bool may_be_fresh);
   void give_memory(SharedUnit& unit, bool may_be_fresh, ReadRequest& request);
-  void give_pieces(SharedUnit& unit, bool may_be_fresh, ReadRequest& request);
+  void give_pieces(std::span<RunPart> parts, bool may_be_fresh, ReadRequest& request);
+  ReadRequest request_of(SharedUnit& unit, const PartsOfRead& read, bool may_be_fresh);
+  void unit_read(const UnitPointer& unit, Status status);
   void arrived(const ChunkPointer& chunk, size_t n);
   void note_read(uint32_t source, const ReadRequest& request);
   void note_whole_file(uint64_t bytes);

@@ -64,4 +64,20 @@ std::vector<RunPart> parts_of_run(const Source& source, const SampleAsk& ask,
   return merged(std::move(parts));
 }
 
+std::vector<PartsOfRead> reads_of_parts(std::span<const RunPart> parts, uint64_t most_bytes) {
+  if (parts.empty()) return {PartsOfRead()};
+  const auto end_of = [](const RunPart& part) { return part.begin + part.length; };
+  const uint64_t bytes = end_of(parts.back()) - parts.front().begin;
+  const uint64_t most = std::max<uint64_t>(1, most_bytes);
+  const uint64_t reads = std::max<uint64_t>(1, (bytes + most - 1) / most);
+  const uint64_t each = (bytes + reads - 1) / reads;
+  std::vector<PartsOfRead> out;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    if (out.empty() || end_of(parts[k]) - parts[out.back().first].begin > each)
+      out.push_back({k, 0});
+    ++out.back().count;
+  }
+  return out;
+}
+
 }  // namespace headrace

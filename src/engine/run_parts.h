@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In which parts a run is read, so that each value that is handed over has memory of its own.
+// In which parts a run is read, so that each value that is handed over has memory of its own, and
+// by how many requests.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "engine/read_policy.h"
@@ -16,5 +18,17 @@ namespace headrace {
 // because its values are small, or nobody knows which samples it has.
 std::vector<RunPart> parts_of_run(const Source& source, const SampleAsk& ask,
                                   const ReadPolicy& policy, const Unit& run);
+
+// The parts that one request reads.
+struct PartsOfRead {
+  size_t first = 0, count = 0;
+};
+
+// Neighbours, of about as many bytes in each request, at most `most_bytes` where a part is not
+// larger by itself.  Without parts one request for all, of no parts.
+//
+// What is under way is limited in bytes, so several short requests bring as much in less time
+// than a long one does, as long as the store answers so many at once: most_bytes says so.
+std::vector<PartsOfRead> reads_of_parts(std::span<const RunPart> parts, uint64_t most_bytes);
 
 }  // namespace headrace

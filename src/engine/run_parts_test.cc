@@ -143,6 +143,30 @@ TEST(RunPartsTest, a_value_that_two_fields_want_is_one_part_of_two_uses) {
     EXPECT_EQ(part.uses % 2, 0u) << part.begin;
 }
 
+TEST(RunPartsTest, requests_take_neighbours_up_to_so_many_bytes) {
+  const ValuesSource source(ValuesSource::fill(30), 30);
+  const std::vector<RunPart> parts = parts_of(source, kData, runs_in_parts(source));
+  for (const uint64_t most : {uint64_t{0}, uint64_t{1}, uint64_t{30'000}, uint64_t{50'000},
+                              uint64_t{100'000}, uint64_t{1} << 30}) {
+    SCOPED_TRACE(most);
+    size_t next = 0;
+    const std::vector<PartsOfRead> reads = reads_of_parts(parts, most);
+    for (const PartsOfRead& read : reads) {
+      ASSERT_EQ(read.first, next);
+      ASSERT_GT(read.count, 0u);
+      next += read.count;
+      const uint64_t bytes =
+          parts[next - 1].begin + parts[next - 1].length - parts[read.first].begin;
+      EXPECT_TRUE(bytes <= most || read.count == 1) << bytes;
+    }
+    EXPECT_EQ(next, parts.size());
+  }
+  EXPECT_EQ(reads_of_parts(parts, 1).size(), parts.size());
+  EXPECT_EQ(reads_of_parts(parts, 50'000).size(), 3u) << "the one of 60,000 is alone";
+  EXPECT_EQ(reads_of_parts(parts, uint64_t{1} << 30).size(), 1u);
+  EXPECT_EQ(reads_of_parts({}, 1000).size(), 1u) << "read as one";
+}
+
 TEST(RunPartsTest, a_run_of_small_values_has_none) {
   const ValuesSource source(ValuesSource::fill(30), 30);
   ReadPolicy policy = runs_in_parts(source);
@@ -355,6 +379,7 @@ struct Setting {
   uint64_t budget = uint64_t{1} << 20;
   bool labels = false;  // a second column, and the values once more
   std::set<uint64_t> bad = {};
+  uint64_t most_bytes = 50'000;  // of a request: several for a run
 };
 
 // Values of bad samples are refused.
@@ -391,6 +416,7 @@ std::unique_ptr<Engine> make_engine(const Setting& s, size_t sources = 1) {
   }
   source.policy = runs_in_parts(*source.source);
   source.policy.runs = s.runs;
+  source.policy.most_bytes = s.most_bytes;
   return std::make_unique<Engine>(std::vector<SourceWork>(sources, source), columns,
                                   EngineOptions{.compute_threads = 3,
                                                 .io_threads = 2,
@@ -566,7 +592,7 @@ TEST(RunsInParts, stay_within_the_budget) {
 // Handed over, not copied: a run is read once, and its values leave the cache with their memory.
 TEST(RunsInParts, values_leave_with_their_memory) {
   auto fault = std::make_shared<FaultStore>(ValuesSource::fill(300));
-  Setting s{.store = fault, .budget = uint64_t{6} << 20};
+  Setting s{.store = fault, .budget = uint64_t{6} << 20, .most_bytes = uint64_t{8} << 20};
   auto engine = make_engine(s);
   std::vector<Task> tasks = tasks_of(300, 1);
   ASSERT_TRUE(engine->start(std::make_unique<ListFeed>(tasks, 16)).ok());
@@ -574,6 +600,30 @@ TEST(RunsInParts, values_leave_with_their_memory) {
   // The start is read by ranges (50,000 bytes); all else one read a file.
   EXPECT_LE(fault->reads(), 30u + kSizes.size());
   EXPECT_EQ(engine->stats().units_reread, 0u);
+}
+
+TEST(RunsInParts, a_long_run_is_several_requests) {
+  auto fault = std::make_shared<FaultStore>(ValuesSource::fill(300));
+  auto engine = make_engine({.store = fault, .budget = uint64_t{6} << 20});
+  std::vector<Task> tasks = tasks_of(300, 1);
+  ASSERT_TRUE(engine->start(std::make_unique<ListFeed>(tasks, 16)).ok());
+  EXPECT_EQ(drain(*engine).value(), samples_of(tasks));
+  EXPECT_GE(fault->reads(), 29u * 3);
+  EXPECT_LE(fault->reads(), 30u * 3 + kSizes.size());
+}
+
+// One of them fails: the run has failed once all are back, and is read again for the next feed.
+TEST(RunsInParts, a_run_of_which_a_request_fails_is_an_error) {
+  for (const uint64_t nth : {uint64_t{10}, uint64_t{11}, uint64_t{12}}) {
+    auto later = std::make_shared<FailLaterStore>(ValuesSource::fill(300),
+                                                  FailLaterOptions{.fail_read = nth});
+    auto engine = make_engine({.store = later});
+    const std::vector<Task> tasks = tasks_of(300, 1);
+    ASSERT_TRUE(engine->start(std::make_unique<ListFeed>(tasks, 16)).ok());
+    EXPECT_EQ(drain(*engine).status().code(), Code::kUnavailable) << nth;
+    ASSERT_TRUE(engine->start(std::make_unique<ListFeed>(tasks, 16)).ok());
+    EXPECT_EQ(drain(*engine).value(), samples_of(tasks)) << nth;
+  }
 }
 
 }  // namespace

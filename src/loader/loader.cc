@@ -307,7 +307,7 @@ void Loader::choose_policies(const LoaderOptions& options) {
     ReadPolicy& policy = works_[k].policy;
     const bool runs = options.read_runs || prefers_runs(cost, mean);
     policy = policy_of(cost, runs ? kRunBytes : mean,
-                       most_ahead_bytes(e.memory_budget_bytes, !cost.is_near(), runs));
+                       most_free_ahead_bytes(e.memory_budget_bytes, !cost.is_near()));
     // With processors to spare, others may as well read.
     policy.late = !policy.is_far && all_compute;
     policy.runs = runs;
