@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "storage/http/index_page.h"
+#include "storage/http/late_answer.h"
 #include "storage/http/message.h"
 #include "storage/http/pool_limit.h"
 #include "storage/http/test_server.h"
@@ -533,6 +534,34 @@ TEST(PoolLimit, of_several_loops_each_begins_with_its_share) {
   EXPECT_EQ(all.limit(), 1u);
   all.began(1);
   EXPECT_EQ(all.limit(), 1u);
+}
+
+constexpr uint64_t kAnswersIn = 50'000'000;  // ns
+constexpr uint64_t kRun = uint64_t{4} << 20;
+
+TEST(LateAnswers, are_those_that_take_three_times_as_long_as_others) {
+  const UsualAnswer usual{.first_byte_ns = kAnswersIn, .bytes_a_second = 100'000'000};
+  EXPECT_LT(late_after_ns(usual, false, kRun), 100'000'000);
+  EXPECT_GT(late_after_ns(usual, true, kRun), 3 * 41'000'000);
+  EXPECT_LT(late_after_ns(usual, true, kRun), 400'000'000);
+}
+
+// The first ones that were complete were quick, since they were small or alone.
+TEST(LateAnswers, are_not_those_that_share_a_slow_wire) {
+  UsualAnswer usual{.first_byte_ns = kAnswersIn, .bytes_a_second = 100'000'000};
+  usual.others.assign(31, 3'000'000);
+  EXPECT_GT(late_after_ns(usual, true, kRun), 3'000'000'000);
+  usual.bytes_a_second = 0;
+  EXPECT_GT(late_after_ns(usual, true, kRun), 3'000'000'000);
+  usual.others = {0, 90'000'000, 100'000'000};  // one that hangs says nothing of the others
+  EXPECT_LT(late_after_ns(usual, true, kRun), 500'000'000);
+}
+
+TEST(LateAnswers, are_unknown_where_there_is_nothing_to_compare_a_large_one_with) {
+  const UsualAnswer usual{.first_byte_ns = kAnswersIn};
+  EXPECT_FALSE(late_after_ns(usual, true, kRun).has_value());
+  EXPECT_TRUE(late_after_ns(usual, true, 100'000).has_value());
+  EXPECT_TRUE(late_after_ns(usual, false, kRun).has_value());
 }
 
 TEST(WebUrls, are_taken_apart) {

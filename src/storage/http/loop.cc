@@ -299,20 +299,31 @@ void HttpLoop::hedge(uint64_t now) {
     if (call.pool->under_way >= call.pool->limit.limit()) continue;
     WebStats& stats = *call.task.stats;
     if (stats.hedges.load() * kShare > stats.requests.load()) continue;
-    const HistogramStats first = stats.first_byte_ns.snapshot();
-    if (first.count < kLeastSeen) continue;
-    const uint64_t usual = first.quantile(0.99) + 10 * kMillisecond;
-    const uint64_t rate = std::max(kLeastRate, stats.bytes_a_second.quantile(0.5));
-    const uint64_t body = stats.bytes_a_second.snapshot().count == 0
-                              ? 100 * kMillisecond
-                              : call.task.bytes * 1000 / (rate / 1'000'000 + 1);
+    if (stats.first_byte_ns.snapshot().count < kLeastSeen) continue;
     const bool has_begun = call.first->first_byte_ns != 0;
-    const uint64_t most = has_begun ? 3 * (usual + body) : usual + usual / 2;
-    if (now - std::min(now, call.first->sent_ns) < most) continue;
+    const auto late = late_after_ns(usual_answer(call, now), has_begun, call.task.bytes);
+    if (!late || now - std::min(now, call.first->sent_ns) < *late) continue;
     call.hedged = true;
     ++stats.hedges;
     send(call, true);
   }
+}
+
+// With the bodies that come beside this one, from the same server.
+UsualAnswer HttpLoop::usual_answer(const Call& call, uint64_t now) const {
+  const WebStats& stats = *call.task.stats;
+  const HistogramStats rate = stats.bytes_a_second.snapshot();
+  UsualAnswer usual{.first_byte_ns = stats.first_byte_ns.quantile(0.99),
+                    .bytes_a_second = rate.count == 0 ? 0 : rate.quantile(0.5)};
+  for (const auto& held : calls_) {
+    const Try* one = held->first.get();
+    if (held.get() == &call || held->pool != call.pool || one == nullptr) continue;
+    if (one->first_byte_ns == 0 || one->first_byte_ns >= now || held->task.bytes < kRateBytes)
+      continue;
+    const double ns = static_cast<double>(now - one->first_byte_ns);
+    usual.others.push_back(static_cast<uint64_t>(static_cast<double>(one->got) * 1e9 / ns));
+  }
+  return usual;
 }
 
 int HttpLoop::wait_ms(uint64_t now) const {

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "storage/http/late_answer.h"
 #include "storage/http/pool_limit.h"
 #include "storage/http/task.h"
 #include "storage/http/transfers.h"
@@ -86,6 +87,7 @@ class HttpLoop {
   void failed(Call& call, const Finished& what);
   void look_after(uint64_t now);
   void hedge(uint64_t now);
+  UsualAnswer usual_answer(const Call& call, uint64_t now) const;
   void stop_tries(Call& call);
   void end(Call& call, Status status, HttpAnswer&& answer);
   Pool& pool_of(const HttpTask& task);
