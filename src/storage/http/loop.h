@@ -64,8 +64,11 @@ class HttpLoop {
     uint64_t range_bytes = 0;           // of these
     void add(Call& call);
     void remove(Call& call);
-    uint32_t under_way = 0;
-    uint64_t bytes_under_way = 0;
+    PoolLimit::UnderWay under_way;
+    uint32_t first_left = 0;  // calls of a first batch that are not done
+    uint32_t first_all = 0;   // and of all of it, as long as one is not
+    // Most of it is still to come.
+    bool waits_for_first() const { return 2 * first_left > first_all; }
     bool has_answered = false;
   };
   using Calls = std::list<std::unique_ptr<Call>>;
