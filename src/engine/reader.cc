@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kNominalFile = 128 << 10;  // a plain file of unknown size, until some were seen
 // Reads of whole units from here on get their pages before they are sent.
 constexpr uint64_t kFreshBytes = 1 << 20;
-// With fewer processors a server that answers at once only waits for it.
+// With fewer processors those that send and receive wait for it, and the requests behind it.
 constexpr int kEnoughProcessors = 4;
 constexpr int kReadEarly = 256;  // chunks that are read ahead after one was not in the page cache
 
@@ -253,8 +253,7 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, Chunk& first) {
   // would be read until the budget is full.
   if (policy.is_far && unit->unit.encoding == 0)
     first.first_runs.push_back(std::move(unit->reading));
-  const bool may_be_fresh = work_.is_far && !policy.in_caller &&
-                            (!policy.answers_soon || has_idle_processors_) &&
+  const bool may_be_fresh = work_.is_far && !policy.in_caller && has_idle_processors_ &&
                             bytes >= kFreshBytes && bytes != kWholeFile;
   const std::vector<PartsOfRead> reads = reads_of_parts(unit->parts, policy.most_bytes);
   const auto left = std::make_shared<ReadsLeft>(reads.size());

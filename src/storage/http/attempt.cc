@@ -7,11 +7,10 @@
 #include <cstring>
 
 #include "base/guard.h"
+#include "storage/http/late_answer.h"
 
 namespace headrace {
 namespace {
-
-constexpr uint64_t kRateBytes = 256 << 10;  // bodies below say nothing of the bandwidth
 
 Result<MutableBytes> own_memory(Buffer& buffer, uint64_t bytes) {
   return guard([&]() -> Result<MutableBytes> {

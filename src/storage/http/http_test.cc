@@ -14,8 +14,10 @@
 #include <thread>
 
 #include "storage/http/index_page.h"
+#include "storage/http/late_answer.h"
 #include "storage/http/message.h"
 #include "storage/http/pool_limit.h"
+#include "storage/http/split_read.h"
 #include "storage/http/test_server.h"
 #include "storage/http/url.h"
 #include "storage/open_store.h"
@@ -420,6 +422,159 @@ TEST_P(JoinedRanges, a_file_that_changes_between_two_tries_is_an_error) {
 
 INSTANTIATE_TEST_SUITE_P(All, JoinedRanges, ::testing::Bool());
 
+// Both wait for the only connection; the small one is of the first batch.
+TEST_F(HttpStore, a_small_range_does_not_wait_for_a_large_one_beside_it) {
+  const std::string content(size_t{3} << 20, 'x');
+  server_.put("/large", content);
+  StoreOptions options = kQuick;
+  options.connections = 1;
+  const OpenedUrl at = open_store(server_.url("/large"), options).value();
+  std::atomic<int> left{2};
+  std::vector<ReadRequest> batch(2);
+  for (uint64_t k = 0; k < 2; ++k) {
+    batch[k].path = at.path;
+    batch[k].offset = k == 0 ? PoolLimit::kLarge : 0;
+    batch[k].length = k == 0 ? 100 : PoolLimit::kLarge;
+    batch[k].priority = k;
+    batch[k].done = [&left](ReadRequest&& done) {
+      EXPECT_TRUE(done.status.ok()) << done.status.text();
+      --left;
+    };
+  }
+  at.store->read(batch);
+  while (left > 0) std::this_thread::sleep_for(1ms);
+  const std::vector<Asked> asked = server_.asked();
+  ASSERT_EQ(asked.size(), 2u);
+  EXPECT_EQ(asked[0].field("range"), fmt::format("bytes={}-{}", 1 << 20, (1 << 20) + 99));
+}
+
+class SplitReads : public ::testing::Test {
+ protected:
+  SplitReads() {
+    for (int i = 0; i < 1000; ++i) content_ += static_cast<char>('a' + i * 7 % 26);
+    whole_.offset = 100;
+    whole_.length = 700;
+    whole_.done = [this](ReadRequest&& done) {
+      ++completed_;
+      got_ = std::move(done);
+    };
+  }
+  // Completes a part as a store does.
+  void answer(ReadPart& part, Status status = {}) {
+    const Bytes range = as_bytes(content_).subspan(part.request.offset, part.request.length);
+    if (status.ok() && part.request.pieces.empty())
+      std::copy(range.begin(), range.end(), part.room.data());
+    if (status.ok()) part.request.version = "v1";
+    for (ReadPiece& piece : part.request.pieces) {
+      piece.into.resize(piece.length);
+      const Bytes bytes = range.subspan(piece.begin, piece.length);
+      std::copy(bytes.begin(), bytes.end(), piece.into.data());
+    }
+    part.request.in_pieces = !part.request.pieces.empty();
+    complete(std::move(part.request), std::move(status));
+  }
+  std::string content_;
+  ReadRequest whole_, got_;
+  int completed_ = 0;
+};
+
+TEST_F(SplitReads, come_together_again_in_any_order) {
+  std::vector<ReadPart> parts = split_read(whole_, 256).value();
+  ASSERT_EQ(parts.size(), 3u);
+  for (const size_t i : {2u, 0u, 1u}) {
+    EXPECT_EQ(completed_, 0);
+    answer(parts[i]);
+  }
+  EXPECT_EQ(completed_, 1);
+  ASSERT_TRUE(got_.status.ok()) << got_.status.text();
+  EXPECT_EQ(as_text(got_.into.bytes()), content_.substr(100, 700));
+  EXPECT_EQ(got_.version, "v1");
+}
+
+TEST_F(SplitReads, are_cut_between_pieces) {
+  for (const auto& [begin, length] : {std::pair{0, 90}, {100, 200}, {400, 0}, {420, 250}}) {
+    whole_.pieces.emplace_back();
+    whole_.pieces.back().begin = static_cast<uint64_t>(begin);
+    whole_.pieces.back().length = static_cast<uint64_t>(length);
+  }
+  std::vector<ReadPart> parts = split_read(whole_, 256).value();
+  ASSERT_EQ(parts.size(), 2u);
+  for (ReadPart& part : parts) {
+    EXPECT_TRUE(check_pieces(part.request).ok());
+    answer(part);
+  }
+  ASSERT_TRUE(got_.status.ok()) << got_.status.text();
+  for (const ReadPiece& piece : got_.pieces)
+    EXPECT_EQ(as_text(piece.into.bytes()), content_.substr(100 + piece.begin, piece.length));
+}
+
+TEST_F(SplitReads, fail_once_with_what_failed_first_and_when_all_parts_are_back) {
+  std::vector<ReadPart> parts = split_read(whole_, 256).value();
+  answer(parts[1], corrupt("the file ends here"));
+  answer(parts[0], unavailable("busy"));
+  EXPECT_EQ(completed_, 0);
+  answer(parts[2]);
+  EXPECT_EQ(completed_, 1);
+  EXPECT_EQ(got_.status.code(), Code::kCorrupt);
+}
+
+TEST(FirstReads, are_those_of_the_batch_that_a_group_asks_for_first) {
+  FirstReads first;
+  ReadRequest request;
+  EXPECT_FALSE(first.contains(request));  // nobody's
+  const std::shared_ptr<const ReadGroup> groups[] = {std::make_shared<ReadGroup>(),
+                                                     std::make_shared<ReadGroup>()};
+  for (int round = 0; round < 2; ++round)  // two loaders in turn
+    for (const uint64_t begin : {0u, 1u}) {
+      request.group = groups[begin];
+      request.priority = 7 * begin;
+      EXPECT_TRUE(first.contains(request));
+      EXPECT_TRUE(first.contains(request));
+      request.priority = 7 * begin + 1;
+      EXPECT_FALSE(first.contains(request));
+    }
+  request.priority = 9;
+  for (int i = 0; i < 1000; ++i) {  // those that are gone take no place
+    request.group = std::make_shared<ReadGroup>();
+    EXPECT_TRUE(first.contains(request));
+  }
+}
+
+// Answers of a far server, without waiting for one: what the store saw before says how far it is.
+TEST_F(HttpStore, a_large_read_of_the_first_batch_comes_over_several_connections) {
+  std::string large(size_t{2} << 20, 'x');
+  for (size_t i = 0; i < large.size(); i += 1000) large[i] = static_cast<char>('a' + i / 1000 % 26);
+  server_.put("/large", large);
+  std::atomic<bool> is_far{true};
+  server_.answer([&](const Asked&) -> std::optional<std::string> {
+    if (is_far) std::this_thread::sleep_for(6ms);
+    return std::nullopt;
+  });
+  const OpenedUrl at = open_store(server_.url("/large"), kQuick).value();
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(at.store->read_at(at.path, 0, 1, got_).ok());
+  is_far = false;
+  const size_t before = server_.requests();
+  const auto group = std::make_shared<ReadGroup>();
+  std::atomic<int> left{2};
+  std::vector<ReadRequest> requests(2);
+  for (uint64_t k = 0; k < 2; ++k) {
+    requests[k].path = at.path;
+    requests[k].length = large.size() - 5;
+    requests[k].offset = k;
+    requests[k].priority = k;  // of the first batch, and of the next
+    requests[k].group = group;
+    requests[k].done = [&left, &large](ReadRequest&& done) {
+      EXPECT_TRUE(done.status.ok()) << done.status.text();
+      EXPECT_TRUE(as_text(done.into.bytes()) ==
+                  std::string_view(large).substr(done.offset, done.length));
+      --left;
+    };
+  }
+  at.store->read(requests);
+  while (left > 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(server_.requests() - before, 5u);  // four parts and one
+}
+
 TEST_F(HttpStore, where_nearly_all_of_a_file_is_wanted_the_file_is_asked_for) {
   std::string large(size_t{3} << 20, 'x');
   for (size_t i = 0; i < large.size(); i += 1000) large[i] = static_cast<char>('a' + i / 1000 % 26);
@@ -541,20 +696,73 @@ TEST(PoolLimit, begins_with_what_the_distance_asks_for) {
   EXPECT_EQ(far.limit(), PoolLimit::kFirstFar);
   far.began(1);  // only the first tells
   EXPECT_EQ(far.limit(), PoolLimit::kFirstFar);
-  EXPECT_TRUE(usual.may_send(100, 1 << 20));  // small ones are not held back
-  EXPECT_TRUE(near.may_send(PoolLimit::kLittleNear - 1, 1 << 20));
-  EXPECT_FALSE(near.may_send(PoolLimit::kLittleNear, 1 << 20));
+  EXPECT_TRUE(usual.may_send({.requests = 100, .bytes = 1 << 20}, 1));  // not held back
+  EXPECT_TRUE(near.may_send({.requests = PoolLimit::kLittleNear - 1, .bytes = 1 << 20}, 1));
+  EXPECT_FALSE(near.may_send({.requests = PoolLimit::kLittleNear, .bytes = 1 << 20}, 1));
+}
+
+TEST(PoolLimit, large_reads_go_out_beside_small_ones_unless_the_server_is_near) {
+  PoolLimit near(128), far(128);
+  near.began(1);
+  far.began(PoolLimit::kFar);
+  const PoolLimit::UnderWay small{.requests = 64, .bytes = PoolLimit::kLittle};
+  EXPECT_FALSE(near.may_send(small, PoolLimit::kLarge));
+  EXPECT_TRUE(far.may_send(small, PoolLimit::kLarge));
+  EXPECT_FALSE(far.may_send(small, PoolLimit::kLarge - 1));
+  PoolLimit::UnderWay both = small;
+  both.large = far.limit();
+  EXPECT_FALSE(far.may_send(both, PoolLimit::kLarge));
+  const bool is_beside_first = true;
+  both.large = far.limit() / 3 - 1;
+  EXPECT_TRUE(far.may_send(both, PoolLimit::kLarge, is_beside_first));
+  both.large = far.limit() / 3 + 1;
+  EXPECT_FALSE(far.may_send(both, PoolLimit::kLarge, is_beside_first));
+  EXPECT_TRUE(far.may_send(both, PoolLimit::kLarge));
+  EXPECT_FALSE(far.may_send({.large = far.limit()}, PoolLimit::kLarge, is_beside_first));
+  EXPECT_TRUE(near.may_send({.large = 2}, PoolLimit::kLarge, is_beside_first));
+  PoolLimit few(1);  // connections=1
+  few.began(PoolLimit::kFar);
+  EXPECT_FALSE(few.may_send({.requests = 1}, PoolLimit::kLarge));
 }
 
 TEST(PoolLimit, of_several_loops_each_begins_with_its_share) {
   PoolLimit one(64, 2), all(1, 4);
   EXPECT_EQ(one.limit(), PoolLimit::kFirst / 2);
-  EXPECT_FALSE(one.may_send(PoolLimit::kFirst / 2, PoolLimit::kLittle / 2));
+  EXPECT_FALSE(
+      one.may_send({.requests = PoolLimit::kFirst / 2, .bytes = PoolLimit::kLittle / 2}, 1));
   one.began(PoolLimit::kFar);
   EXPECT_EQ(one.limit(), PoolLimit::kFirstFar / 2);
   EXPECT_EQ(all.limit(), 1u);
   all.began(1);
   EXPECT_EQ(all.limit(), 1u);
+}
+
+constexpr uint64_t kAnswersIn = 50'000'000;  // ns
+constexpr uint64_t kRun = uint64_t{4} << 20;
+
+TEST(LateAnswers, are_those_that_take_three_times_as_long_as_others) {
+  const UsualAnswer usual{.first_byte_ns = kAnswersIn, .bytes_a_second = 100'000'000};
+  EXPECT_LT(late_after_ns(usual, false, kRun), 100'000'000);
+  EXPECT_GT(late_after_ns(usual, true, kRun), 3 * 41'000'000);
+  EXPECT_LT(late_after_ns(usual, true, kRun), 400'000'000);
+}
+
+// The first ones that were complete were quick, since they were small or alone.
+TEST(LateAnswers, are_not_those_that_share_a_slow_wire) {
+  UsualAnswer usual{.first_byte_ns = kAnswersIn, .bytes_a_second = 100'000'000};
+  usual.others.assign(31, 3'000'000);
+  EXPECT_GT(late_after_ns(usual, true, kRun), 3'000'000'000);
+  usual.bytes_a_second = 0;
+  EXPECT_GT(late_after_ns(usual, true, kRun), 3'000'000'000);
+  usual.others = {0, 90'000'000, 100'000'000};  // one that hangs says nothing of the others
+  EXPECT_LT(late_after_ns(usual, true, kRun), 500'000'000);
+}
+
+TEST(LateAnswers, are_unknown_where_there_is_nothing_to_compare_a_large_one_with) {
+  const UsualAnswer usual{.first_byte_ns = kAnswersIn};
+  EXPECT_FALSE(late_after_ns(usual, true, kRun).has_value());
+  EXPECT_TRUE(late_after_ns(usual, true, 100'000).has_value());
+  EXPECT_TRUE(late_after_ns(usual, false, kRun).has_value());
 }
 
 TEST(WebUrls, are_taken_apart) {

@@ -113,6 +113,10 @@ void HttpLoop::take_inbox() {
     call.number = numbers_++;
     call.pool = &pool_of(call.task);
     call.pool->add(call);
+    if (call.task.is_first) {
+      call.pool->first_all = call.pool->first_left == 0 ? 1 : call.pool->first_all + 1;
+      ++call.pool->first_left;
+    }
     if (call.task.is_cancelled()) end(call, cancelled("the read was given up"), {});
   }
 }
@@ -153,8 +157,10 @@ HttpLoop::Pool& HttpLoop::pool_of(const HttpTask& task) {
 
 void HttpLoop::send_waiting(uint64_t now) {
   for (auto& [origin, pool] : pools_) {
-    while (!pool.waiting.empty() && pool.limit.may_send(pool.under_way, pool.bytes_under_way)) {
+    while (!pool.waiting.empty()) {
       Call& first = *pool.waiting.begin()->second;
+      const bool is_beside_first = pool.waits_for_first() && !first.task.is_first;
+      if (!pool.limit.may_send(pool.under_way, first.task.bytes, is_beside_first)) break;
       pool.remove(first);
       Call& call = join_neighbours(first);
       call.place = Call::Place::kUnderWay;
@@ -185,6 +191,8 @@ void HttpLoop::Pool::remove(Call& call) {
 
 // Where more waits than connections are free, each request takes its share of it: ranges that lie
 // one behind the other.  The call that has all of them: `call` itself, or one that lies before it.
+// A small one is not joined with a large one: its bytes, or those of others that are wanted as
+// soon, would wait for the large one's.
 HttpLoop::Call& HttpLoop::join_neighbours(Call& call) {
   if (call.task.read == nullptr || call.task.bytes == 0 || call.tries > 0) return call;
   Pool& pool = *call.pool;
@@ -192,14 +200,16 @@ HttpLoop::Call& HttpLoop::join_neighbours(Call& call) {
   const uint64_t share =
       2 * (pool.range_bytes + call.task.bytes) / std::max(1u, pool.limit.limit());
   Call* first = &call;
-  const auto fits = [&](const Call& a, const Call& b) {
+  const bool is_small = call.task.bytes < PoolLimit::kLarge;
+  const auto fits = [&](const Call& a, const Call& b, const Call& other) {
+    if (is_small && other.task.bytes >= PoolLimit::kLarge) return false;
     return first->task.bytes < share && a.task.read->is_before(*b.task.read) &&
            b.task.read->end() - a.task.read->request.offset <= kMostJoined;
   };
   while (true) {
     const WebRead& read = *first->task.read;
     const auto next = pool.ranges.lower_bound({call.task.owner, read.request.path, read.end()});
-    if (next == pool.ranges.end() || !fits(*first, *next->second)) break;
+    if (next == pool.ranges.end() || !fits(*first, *next->second, *next->second)) break;
     Call& other = *next->second;
     pool.remove(other);
     absorb(*first, other);
@@ -209,7 +219,7 @@ HttpLoop::Call& HttpLoop::join_neighbours(Call& call) {
     auto before = pool.ranges.lower_bound({call.task.owner, begin.path, begin.offset});
     if (before == pool.ranges.begin()) break;
     Call& other = *(--before)->second;
-    if (!fits(other, *first)) break;
+    if (!fits(other, *first, other)) break;
     pool.remove(other);
     absorb(other, *first);
     first = &other;
@@ -223,6 +233,8 @@ void HttpLoop::absorb(Call& call, Call& next) {
   call.task.bytes = call.task.read->bytes_left();
   call.task.priority = std::min(call.task.priority, next.task.priority);
   call.task.is_whole_read = false;  // a second request would bring what is there already
+  if (call.task.is_first && next.task.is_first) --call.pool->first_left;
+  call.task.is_first = call.task.is_first || next.task.is_first;
   const ReadRequest& first = call.task.read->request;
   call.task.name = fmt::format("{} [{} +{}]", first.path, first.offset, call.task.bytes);
   call.cost += next.cost;
@@ -243,13 +255,15 @@ void HttpLoop::send(Call& call, bool is_second) {
 }
 
 void HttpLoop::began(Pool& pool, const Call& call) {
-  ++pool.under_way;
-  pool.bytes_under_way += call.task.bytes;
+  ++pool.under_way.requests;
+  pool.under_way.large += call.task.bytes >= PoolLimit::kLarge ? 1 : 0;
+  pool.under_way.bytes += call.task.bytes;
 }
 
 void HttpLoop::ended(Pool& pool, const Call& call) {
-  --pool.under_way;
-  pool.bytes_under_way -= call.task.bytes;
+  --pool.under_way.requests;
+  pool.under_way.large -= call.task.bytes >= PoolLimit::kLarge ? 1 : 0;
+  pool.under_way.bytes -= call.task.bytes;
 }
 
 // A call that waits for others counts no time; one that was sent does, whatever it does now.
@@ -298,23 +312,34 @@ void HttpLoop::hedge(uint64_t now) {
     Call& call = *held;
     if (call.place != Call::Place::kUnderWay || call.hedged || !call.task.is_whole_read) continue;
     if (!call.task.options->hedge || call.first == nullptr || !call.pool->waiting.empty()) continue;
-    if (call.pool->under_way >= call.pool->limit.limit()) continue;
+    if (call.pool->under_way.requests >= call.pool->limit.limit()) continue;
     WebStats& stats = *call.task.stats;
     if (stats.hedges.load() * kShare > stats.requests.load()) continue;
-    const HistogramStats first = stats.first_byte_ns.snapshot();
-    if (first.count < kLeastSeen) continue;
-    const uint64_t usual = first.quantile(0.99) + 10 * kMillisecond;
-    const uint64_t rate = std::max(kLeastRate, stats.bytes_a_second.quantile(0.5));
-    const uint64_t body = stats.bytes_a_second.snapshot().count == 0
-                              ? 100 * kMillisecond
-                              : call.task.bytes * 1000 / (rate / 1'000'000 + 1);
+    if (stats.first_byte_ns.snapshot().count < kLeastSeen) continue;
     const bool has_begun = call.first->first_byte_ns != 0;
-    const uint64_t most = has_begun ? 3 * (usual + body) : usual + usual / 2;
-    if (now - std::min(now, call.first->sent_ns) < most) continue;
+    const auto late = late_after_ns(usual_answer(call, now), has_begun, call.task.bytes);
+    if (!late || now - std::min(now, call.first->sent_ns) < *late) continue;
     call.hedged = true;
     ++stats.hedges;
     send(call, true);
   }
+}
+
+// With the bodies that come beside this one, from the same server.
+UsualAnswer HttpLoop::usual_answer(const Call& call, uint64_t now) const {
+  const WebStats& stats = *call.task.stats;
+  const HistogramStats rate = stats.bytes_a_second.snapshot();
+  UsualAnswer usual{.first_byte_ns = stats.first_byte_ns.quantile(0.99),
+                    .bytes_a_second = rate.count == 0 ? 0 : rate.quantile(0.5)};
+  for (const auto& held : calls_) {
+    const Try* one = held->first.get();
+    if (held.get() == &call || held->pool != call.pool || one == nullptr) continue;
+    if (one->first_byte_ns == 0 || one->first_byte_ns >= now || held->task.bytes < kRateBytes)
+      continue;
+    const double ns = static_cast<double>(now - one->first_byte_ns);
+    usual.others.push_back(static_cast<uint64_t>(static_cast<double>(one->got) * 1e9 / ns));
+  }
+  return usual;
 }
 
 int HttpLoop::wait_ms(uint64_t now) const {

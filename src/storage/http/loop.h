@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "storage/http/late_answer.h"
 #include "storage/http/pool_limit.h"
 #include "storage/http/task.h"
 #include "storage/http/transfers.h"
@@ -63,8 +64,11 @@ class HttpLoop {
     uint64_t range_bytes = 0;           // of these
     void add(Call& call);
     void remove(Call& call);
-    uint32_t under_way = 0;
-    uint64_t bytes_under_way = 0;
+    PoolLimit::UnderWay under_way;
+    uint32_t first_left = 0;  // calls of a first batch that are not done
+    uint32_t first_all = 0;   // and of all of it, as long as one is not
+    // Most of it is still to come.
+    bool waits_for_first() const { return 2 * first_left > first_all; }
     bool has_answered = false;
   };
   using Calls = std::list<std::unique_ptr<Call>>;
@@ -86,6 +90,7 @@ class HttpLoop {
   void failed(Call& call, const Finished& what);
   void look_after(uint64_t now);
   void hedge(uint64_t now);
+  UsualAnswer usual_answer(const Call& call, uint64_t now) const;
   void stop_tries(Call& call);
   void end(Call& call, Status status, HttpAnswer&& answer);
   Pool& pool_of(const HttpTask& task);

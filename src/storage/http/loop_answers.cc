@@ -199,6 +199,7 @@ void HttpLoop::end(Call& call, Status status, HttpAnswer&& answer) {
   const std::unique_ptr<Call> mine = std::move(*call.self);
   calls_.erase(mine->self);
   load_ -= mine->cost;
+  mine->pool->first_left -= mine->task.is_first ? 1 : 0;
   mine->task.done(std::move(status), std::move(answer));
 }
 

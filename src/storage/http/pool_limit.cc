@@ -27,6 +27,7 @@ void PoolLimit::began(uint64_t ns) {
   if (!has_begun_ && limit_ == first_)
     limit_ = ns >= kFar ? first_far_ : ns < kNear ? first_near_ : first_;
   if (!has_begun_ && ns < kNear) little_limit_ = std::min(little_limit_, little_near_);
+  if (!has_begun_) is_near_ = ns < kNear;
   has_begun_ = true;
 }
 

@@ -10,7 +10,10 @@
 // once what is wanted first is there the sooner the fewer come beside it.  Small ones wait for the
 // server nearly all the time: while all that is under way is little, as many go out as are allowed
 // at all; of a server that answers at once fewer, because there a connection costs more than a
-// wait.
+// wait.  Of any other server large reads go out beside the small ones, and do not wait until those
+// are answered: that would be a round trip in which nothing else is asked for.  While most of
+// the first batch is on its way a third as many go out beside it: each connection gets as much of
+// the wire as any other.
 //
 // Where several loops ask the same server, each has a limit of its own and begins with its share.
 #pragma once
@@ -29,6 +32,7 @@ class PoolLimit {
   static constexpr uint64_t kFar = 20'000'000;             // ns
   static constexpr uint64_t kLittle = uint64_t{16} << 20;  // bytes under way
   static constexpr uint32_t kLittleNear = 32;              // small reads of a near server, at first
+  static constexpr uint64_t kLarge = uint64_t{1} << 20;    // bytes of a large read
   static constexpr uint32_t kMost = 128;
   static constexpr double kBearable = 0.05;
 
@@ -37,9 +41,20 @@ class PoolLimit {
 
   uint32_t limit() const { return limit_; }
   uint32_t little_limit() const { return little_limit_; }
-  // Whether one more may go out, where so many requests of so many bytes are under way.
-  bool may_send(uint32_t requests, uint64_t bytes) const {
-    return requests < limit_ || (requests < little_limit_ && bytes < little_bytes_);
+  // What is under way.
+  struct UnderWay {
+    uint32_t requests = 0;
+    uint32_t large = 0;  // of these
+    uint64_t bytes = 0;
+  };
+  // Whether one more may go out, of so many bytes.  `is_beside_first`: most of the first batch is
+  // on its way, and this is not for it.
+  bool may_send(const UnderWay& now, uint64_t bytes, bool is_beside_first = false) const {
+    const bool is_large = !is_near_ && bytes >= kLarge;
+    if (is_large && is_beside_first && now.large >= (limit_ + 2) / 3) return false;
+    if (now.requests < limit_) return true;
+    if (now.requests >= little_limit_) return false;
+    return now.bytes < little_bytes_ || (is_large && now.large < limit_);
   }
   // An answer began so long after it was asked for.
   void began(uint64_t ns);
@@ -63,6 +78,7 @@ class PoolLimit {
   uint32_t limit_;
   uint32_t little_limit_;  // of small reads
   bool has_begun_ = false;
+  bool is_near_ = true;  // until an answer says otherwise
   uint64_t interval_begin_ = 0;
   uint64_t bytes_ = 0;
   uint64_t answers_ = 0;

@@ -59,6 +59,7 @@ struct HttpTask {
   uint64_t priority = 0;       // smaller goes first
   uint64_t bytes = 0;          // about so many come
   bool is_whole_read = false;  // a second request may be sent for it
+  bool is_first = false;       // of the first batch: others leave it the wire
   bool follows = true;         // redirects
   const void* owner = nullptr;
   std::shared_ptr<const ReadGroup> group = {};

@@ -123,6 +123,7 @@ BodyPieces WebRead::pieces(uint64_t bytes) {
 }
 
 Result<MutableBytes> WebRead::memory(size_t piece) {
+  if (!room.empty()) return room;
   const size_t number = piece_of[piece].first;
   const size_t k = piece_of[piece].second;
   ReadRequest& of = number == completed ? request : more[number - completed - 1];

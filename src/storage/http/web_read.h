@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "storage/http/protocol.h"
+#include "storage/http/split_read.h"
 #include "storage/http/task.h"
 
 namespace headrace {
@@ -59,6 +60,7 @@ struct WebShared {
   std::shared_ptr<const StoreOptions> options;
   std::shared_ptr<WebStats> stats = std::make_shared<WebStats>();
   SeenVersions versions;
+  FirstReads first_reads;
 };
 
 // Of one request for several ranges: some servers send whole files with less work than ranges, and
@@ -79,7 +81,8 @@ struct WebRead {
   // Of each piece of this try's body: the request that it belongs to, counted from the first of
   // the try, and its number among the pieces of that.
   std::vector<std::pair<size_t, size_t>> piece_of = {};
-  std::string version;  // of the answer
+  std::string version;     // of the answer
+  MutableBytes room = {};  // of a part of a split read: where its bytes go
 
   bool is_whole() const { return request.length == kWholeFile; }
   uint64_t end() const;  // of the last

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "storage/http/client.h"
+#include "storage/http/pool_limit.h"
 #include "storage/http/protocol.h"
 #include "storage/http/web_read.h"
 #include "storage/paths.h"
@@ -20,6 +21,8 @@ constexpr uint64_t kUsualLatency = 30'000'000;  // ns
 constexpr uint64_t kLeastLatency = 1'000'000;   // a server is never near
 constexpr uint32_t kUsefulReads = 64;
 constexpr uint64_t kEnoughSeen = 4;
+// What the first batch waits for comes in parts of so many bytes, over connections of their own.
+constexpr uint64_t kPartBytes = 512 << 10;
 
 Result<HttpTask> task_of(const std::shared_ptr<WebShared>& shared, const std::string& path) {
   HEADRACE_TRY(shared->protocol->prepare(path));
@@ -36,7 +39,8 @@ Result<HttpTask> task_of(const std::shared_ptr<WebShared>& shared, const std::st
 }
 
 // A read of a range, or of a whole file.
-Result<HttpTask> read_task(const std::shared_ptr<WebShared>& shared, ReadRequest& request) {
+Result<HttpTask> read_task(const std::shared_ptr<WebShared>& shared, ReadRequest& request,
+                           MutableBytes room = {}) {
   HEADRACE_ASSIGN(HttpTask made, task_of(shared, request.path));
   made.priority = request.priority;
   made.group = request.group;
@@ -46,6 +50,7 @@ Result<HttpTask> read_task(const std::shared_ptr<WebShared>& shared, ReadRequest
     made.name = fmt::format("{} [{} +{}]", request.path, request.offset, request.length);
   auto read = std::make_shared<WebRead>();
   read->shared = shared;
+  read->room = room;
   read->request = std::move(request);
   made.make = [read] { return read->make(); };
   made.plan = [read](const HttpHead& head) { return read->plan(head); };
@@ -104,6 +109,8 @@ class WebStore final : public Store {
   Result<HttpTask> task(const std::string& path) const { return task_of(shared_, path); }
 
   Status add_read(ReadRequest& request, std::vector<HttpTask>& tasks) const;
+  bool is_better_split(const ReadRequest& request) const;
+  Status add_parts(ReadRequest& request, std::vector<HttpTask>& tasks) const;
   // A request of `method` for each, answered or failed.
   std::vector<Result<HttpAnswer>> ask(std::string_view method, std::string_view header,
                                       std::span<const std::string> paths) const;
@@ -140,8 +147,36 @@ Status WebStore::add_read(ReadRequest& request, std::vector<HttpTask>& tasks) co
     complete(std::move(request), {});
     return {};
   }
+  const bool is_first = shared_->first_reads.contains(request);
+  if (is_first && is_better_split(request)) return add_parts(request, tasks);
   HEADRACE_ASSIGN(HttpTask made, read_task(shared_, request));
+  made.is_first = is_first;
   tasks.push_back(std::move(made));
+  return {};
+}
+
+// Where a server is far, and a user does not want few connections.
+bool WebStore::is_better_split(const ReadRequest& request) const {
+  if (request.length == kWholeFile || request.length < PoolLimit::kLarge) return false;
+  const uint32_t most = shared_->options->connections;
+  if (most != 0 && most < PoolLimit::kFirstFar) return false;
+  const HistogramStats first = shared_->stats->first_byte_ns.snapshot();
+  return first.count >= kEnoughSeen && first.quantile(0.5) >= PoolLimit::kNear;
+}
+
+Status WebStore::add_parts(ReadRequest& request, std::vector<HttpTask>& tasks) const {
+  HEADRACE_TRY(task(request.path).status());  // what may fail does so before anything is moved
+  HEADRACE_ASSIGN(std::vector<ReadPart> parts, split_read(request, kPartBytes));
+  for (ReadPart& part : parts) {
+    Result<HttpTask> made = read_task(shared_, part.request, part.room);
+    if (!made.ok()) {
+      complete(std::move(part.request), made.status());
+      continue;
+    }
+    made.value().read = nullptr;  // parts are not joined again
+    made.value().is_first = true;
+    tasks.push_back(std::move(made).value());
+  }
   return {};
 }
 
