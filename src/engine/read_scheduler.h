@@ -11,8 +11,8 @@
 // Of far storage some MiB are resolved before anything is submitted, so that neighbours merge.
 //
 // A grant needs room in the memory budget and, for each source, in its read-ahead: bytes under way
-// or waiting to be decoded, from measured latency and rate.  Beyond most_ahead_bytes() of the budget
-// idle units, which may be wanted again, are not given up for it.  Why this cannot deadlock:
+// or waiting to be decoded, from measured latency and rate.  Beyond most_ahead_bytes() no idle
+// unit, which may be wanted again, is given up for it.  Why this cannot deadlock:
 //   1. Grants go in plan order, and the step at the head is always granted.
 //   2. No thread waits with a chunk in its hands; what was granted gets through reading without a
 //      further grant.  Chunks of later steps may wait for slots, holding what they hold.

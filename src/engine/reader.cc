@@ -255,7 +255,9 @@ void Reader::read_unit(const UnitPointer& unit, uint32_t source, Chunk& first) {
     first.first_runs.push_back(std::move(unit->reading));
   const bool may_be_fresh = work_.is_far && !policy.in_caller && has_idle_processors_ &&
                             bytes >= kFreshBytes && bytes != kWholeFile;
-  const std::vector<PartsOfRead> reads = reads_of_parts(unit->parts, policy.most_bytes);
+  // A caller that waits would have its requests one after the other.
+  const uint64_t most_bytes = policy.in_caller ? bytes : policy.most_bytes;
+  const std::vector<PartsOfRead> reads = reads_of_parts(unit->parts, most_bytes);
   const auto left = std::make_shared<ReadsLeft>(reads.size());
   std::vector<ReadRequest> requests;
   requests.reserve(reads.size());

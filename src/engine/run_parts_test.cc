@@ -380,6 +380,7 @@ struct Setting {
   bool labels = false;  // a second column, and the values once more
   std::set<uint64_t> bad = {};
   uint64_t most_bytes = 50'000;  // of a request: several for a run
+  bool in_caller = false;
 };
 
 // Values of bad samples are refused.
@@ -417,6 +418,7 @@ std::unique_ptr<Engine> make_engine(const Setting& s, size_t sources = 1) {
   source.policy = runs_in_parts(*source.source);
   source.policy.runs = s.runs;
   source.policy.most_bytes = s.most_bytes;
+  source.policy.in_caller = s.in_caller;
   return std::make_unique<Engine>(std::vector<SourceWork>(sources, source), columns,
                                   EngineOptions{.compute_threads = 3,
                                                 .io_threads = 2,
@@ -602,14 +604,19 @@ TEST(RunsInParts, values_leave_with_their_memory) {
   EXPECT_EQ(engine->stats().units_reread, 0u);
 }
 
+// Unless a thread waits for each of them.
 TEST(RunsInParts, a_long_run_is_several_requests) {
-  auto fault = std::make_shared<FaultStore>(ValuesSource::fill(300));
-  auto engine = make_engine({.store = fault, .budget = uint64_t{6} << 20});
-  std::vector<Task> tasks = tasks_of(300, 1);
-  ASSERT_TRUE(engine->start(std::make_unique<ListFeed>(tasks, 16)).ok());
-  EXPECT_EQ(drain(*engine).value(), samples_of(tasks));
-  EXPECT_GE(fault->reads(), 29u * 3);
-  EXPECT_LE(fault->reads(), 30u * 3 + kSizes.size());
+  for (const bool in_caller : {false, true}) {
+    auto fault = std::make_shared<FaultStore>(ValuesSource::fill(300));
+    auto engine =
+        make_engine({.store = fault, .budget = uint64_t{6} << 20, .in_caller = in_caller});
+    const std::vector<Task> tasks = tasks_of(300, 1);
+    ASSERT_TRUE(engine->start(std::make_unique<ListFeed>(tasks, 16)).ok());
+    EXPECT_EQ(drain(*engine).value(), samples_of(tasks));
+    const uint64_t each = in_caller ? 1 : 3;
+    EXPECT_GE(fault->reads(), 29u * each);
+    EXPECT_LE(fault->reads(), 30u * each + kSizes.size());
+  }
 }
 
 // One of them fails: the run has failed once all are back, and is read again for the next feed.
