@@ -309,9 +309,14 @@ void Reader::unit_read(const UnitPointer& unit, Status status) {
 // Fresh pages are cleared here and not by the thread that receives; what was used before is taken
 // when the bytes come.
 SharedBuffer Reader::take_memory(uint64_t bytes, bool may_be_fresh) {
-  if (!may_be_fresh || memory_.pool().has_idle(bytes)) return memory_.pool().take_later();
-  SharedBuffer memory = memory_.pool().take(bytes);
-  prefault(memory->span());
+  SharedBuffer memory = memory_.pool().take_later();
+  if (!may_be_fresh || memory_.pool().has_idle(bytes)) return memory;
+  // Where there is none the store, which asks again, fails the read.
+  const Status taken = guard([&]() -> Status {
+    memory->resize(bytes);
+    return {};
+  });
+  if (taken.ok()) prefault(memory->span());
   return memory;
 }
 

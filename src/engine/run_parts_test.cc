@@ -5,6 +5,8 @@
 #include "engine/run_parts.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +23,15 @@
 #include "storage/fault.h"
 #include "storage/memory.h"
 #include "storage/test_stores.h"
+
+// Sanitizers take all addresses that there are.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEADRACE_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HEADRACE_SANITIZED
+#endif
+#endif
 
 namespace headrace {
 namespace {
@@ -589,6 +600,60 @@ TEST(RunsInParts, stay_within_the_budget) {
   EXPECT_LE(engine->stats().memory_peak,
             kBudget + kBudget / 10 + 16 * ValuesSource(s.store, 10).file_bytes());
   EXPECT_GT(engine->stats().memory_peak, kBudget / 10);
+}
+
+// Two values of a gigabyte, of a file that is not there.
+class LargeSource final : public Source {
+ public:
+  static constexpr uint64_t kBytes = uint64_t{1} << 30;
+  LargeSource() { blocks_ = {.samples = {2}, .bytes = 2 * kBytes}; }
+  const Schema& schema() const override { return schema_; }
+  uint64_t size() const override { return 2; }
+  const Blocks& blocks() const override { return blocks_; }
+  Hash128 fingerprint() const override { return {}; }
+  Status needs(const SampleAsk& ask, Request& out) const override {
+    out.units.push_back({0, 0, ask.sample * kBytes, kBytes, kBytes});
+    out.pieces.push_back({0, 0, kBytes});
+    out.first_piece.push_back(1);
+    return {};
+  }
+  bool run_of(uint64_t, Unit& run) const override {
+    run = {0, 0, 0, 2 * kBytes, 2 * kBytes};
+    return true;
+  }
+  const Store& store() const override { return store_; }
+  std::string file_path(uint32_t) const override { return "none"; }
+  std::string key(uint64_t sample) const override { return std::to_string(sample); }
+
+ private:
+  const MemoryStore store_;
+  const Schema schema_{{"data", Kind::kBytes, Storage::kExtent}};
+  Blocks blocks_;
+};
+
+// In a process of its own, which may have little more than it has.
+TEST(RunsInParts, memory_that_there_is_not_is_an_error_of_its_batch) {
+#ifdef HEADRACE_SANITIZED
+  GTEST_SKIP() << "addresses cannot be limited";
+#endif
+  const auto read_with_little = [](uint64_t budget) {
+    const std::shared_ptr<const Decoder> decoder = make_bytes_decoder();
+    SourceWork source{std::make_shared<LargeSource>(), 0, {0}, {decoder}};
+    source.policy = runs_in_parts(*source.source);
+    Engine engine({source}, {{ColumnSpec{"data", decoder->output(), Packing::kList}}},
+                  EngineOptions{.compute_threads = 1,
+                                .io_threads = 1,
+                                .memory_budget_bytes = budget,
+                                .ranges_first_bytes = 0});
+    const rlimit limit{uint64_t{512} << 20, uint64_t{512} << 20};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    if (!engine.start(std::make_unique<ListFeed>(tasks_of(2, 1), 1)).ok()) _exit(3);
+    std::unique_ptr<Batch> batch;
+    _exit(engine.next(batch, 20000).status().ok() ? 1 : 0);
+  };
+  // In parts, and, as the next epoch finds it, as one.
+  EXPECT_EXIT(read_with_little(uint64_t{1} << 20), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(read_with_little(uint64_t{1} << 40), ::testing::ExitedWithCode(0), "");
 }
 
 // Handed over, not copied: a run is read once, and its values leave the cache with their memory.

@@ -10,11 +10,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <random>
 #include <thread>
 
 #include "storage/cache/checksum.h"
 #include "storage/memory.h"
+#include "storage/mixed.h"
+#include "storage/open_store.h"
 #include "storage/test_folder.h"
 #include "storage/test_stores.h"
 
@@ -85,6 +88,30 @@ TEST_F(Cache, the_second_read_does_not_ask_the_store) {
   EXPECT_EQ(read(*cache, 12345, 2 << 20), wanted(12345, 2 << 20));
   EXPECT_EQ(cache->counts().hits, 1u);
   EXPECT_EQ(cache->counts().fetched_bytes, kBig);
+}
+
+// A list names files of this disk by their URLs too, beside those of servers.
+TEST_F(Cache, a_read_of_a_server_is_handed_over_whatever_was_read_of_this_disk_before) {
+  folder_.put("near", "0123456789");
+  source_->put("far://bucket/a", content(1000));
+  const auto silent = std::make_shared<SilentStore>(source_);
+  const ScopedStore far("far", silent);
+  const auto group = std::make_shared<ReadGroup>();
+  const auto cache = CacheStore::make(std::make_shared<MixedStore>(StoreOptions{}),
+                                      {.folder = folder_ / "cache", .keep_free = 0})
+                         .value();
+  EXPECT_EQ(read(*cache, 2, 3, "file://" + folder_.path() + "/near"), "234");
+  std::promise<Status> done;
+  ReadRequest request{
+      .path = "far://bucket/a", .length = 10, .group = group, .done = [&](ReadRequest&& r) {
+        done.set_value(std::move(r.status));
+      }};
+  const auto returned = std::async(std::launch::async, [&] { cache->read({&request, 1}); });
+  const bool was_handed_over = returned.wait_for(5s) == std::future_status::ready;
+  group->cancel();
+  cache->cancel(*group);
+  EXPECT_TRUE(was_handed_over);
+  EXPECT_EQ(done.get_future().get().code(), Code::kCancelled);
 }
 
 TEST_F(Cache, random_ranges_are_what_the_store_has) {

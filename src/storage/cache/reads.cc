@@ -205,10 +205,14 @@ bool CacheReads::read_range(const CacheEntry& entry, uint64_t offset, MutableByt
 // Whether read() returns when the bytes are there.
 bool CacheReads::in_caller(const std::string& path) {
   if (waits_.load()) return true;
-  std::atomic<int>& answer = in_caller_[scheme_of(path).empty() ? 0 : 1];
-  int known = answer.load();
-  if (known < 0) answer.store(known = inner_->cost(path).in_caller ? 1 : 0);
-  return known == 1;
+  const std::string_view scheme = scheme_of(path);
+  {
+    MutexLock lock(costs_mu_);
+    if (const auto known = in_caller_.find(scheme); known != in_caller_.end()) return known->second;
+  }
+  const bool answer = inner_->cost(path).in_caller;
+  MutexLock lock(costs_mu_);
+  return in_caller_.emplace(scheme, answer).first->second;
 }
 
 void CacheReads::read(std::span<ReadRequest> requests) {
@@ -222,17 +226,16 @@ void CacheReads::read(std::span<ReadRequest> requests) {
     live.push_back(&request);
   }
   if (live.empty()) return;
-  const bool waits = in_caller(live.front()->path);
   std::vector<Result<CacheEntryPointer>> entries = look_up(live);
   std::vector<AssemblyPointer> waiting;
   for (size_t i = 0; i < live.size(); ++i) {
+    const bool waits = in_caller(live[i]->path);
     if (!entries[i].ok()) {
       complete(std::move(*live[i]), entries[i].status());
     } else if (AssemblyPointer left = serve(*live[i], std::move(entries[i]).value())) {
-      waiting.push_back(std::move(left));
+      if (waits) waiting.push_back(std::move(left));
     }
   }
-  if (!waits) return;
   for (const AssemblyPointer& assembly : waiting) assembly->wait();
 }
 

@@ -15,7 +15,6 @@
 // under_way_ is not zero while queue_ is not empty.
 #pragma once
 
-#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -109,9 +108,10 @@ class CacheReads {
   const std::shared_ptr<ReadGroup> group_ = std::make_shared<ReadGroup>();
   const Descriptors files_;
   std::atomic<bool> waits_{false};
-  // What the store's cost says, of plain paths and of URLs (a list may name both); -1: not asked
-  // yet
-  std::array<std::atomic<int>, 2> in_caller_{-1, -1};
+  // What the store's cost says, by the scheme of the path: a list may name files of several.  The
+  // lock is taken last, and held for no call.
+  Mutex costs_mu_;
+  std::map<std::string, bool, std::less<>> in_caller_ HEADRACE_GUARDED_BY(costs_mu_);
 
   Mutex mu_;
   CondVar changed_;
