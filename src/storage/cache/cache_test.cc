@@ -114,6 +114,18 @@ TEST_F(Cache, a_read_of_a_server_is_handed_over_whatever_was_read_of_this_disk_b
   EXPECT_EQ(done.get_future().get().code(), Code::kCancelled);
 }
 
+TEST_F(Cache, a_file_of_this_disk_is_known_by_its_url) {
+  folder_.put("near", "0123456789");
+  const std::string url = "file://" + folder_.path() + "/near";
+  const auto mixed = std::make_shared<MixedStore>(StoreOptions{});
+  EXPECT_EQ(mixed->stat(url).value().path, url);
+  const auto cache = CacheStore::make(mixed, {.folder = folder_ / "cache", .keep_free = 0}).value();
+  EXPECT_EQ(read(*cache, 2, 3, url), "234");
+  ReadRequest again{.path = url, .offset = 2, .length = 3};
+  EXPECT_TRUE(cache->read_if_resident(again)) << "it is known, and nobody asks for its size again";
+  EXPECT_EQ(as_text(again.into.bytes()), "234");
+}
+
 TEST_F(Cache, random_ranges_are_what_the_store_has) {
   std::mt19937 random(7);
   for (int round = 0; round < 3; ++round) {
