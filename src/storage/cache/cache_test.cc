@@ -175,13 +175,19 @@ TEST_F(Cache, a_file_that_changes_while_it_is_read_is_refused_and_then_read_anew
 }
 
 TEST_F(Cache, a_file_of_this_machine_that_is_touched_while_it_is_read_goes_on) {
-  const std::string path = folder_.put("data.bin", std::string(3 << 20, 'a'));
-  const auto cache = CacheStore::make(TestFolder::store(), {.folder = folder_ / "cache"}).value();
-  read(*cache, 0, 100, path);
-  const timespec later[2] = {{2'000'000'000, 0}, {2'000'000'000, 0}};
-  ::utimensat(AT_FDCWD, path.c_str(), later, 0);
-  EXPECT_EQ(read(*cache, 2 << 20, 100, path), std::string(100, 'a'));
-  EXPECT_EQ(read(*cache, 2 << 20, 100, path), std::string(100, 'a'));
+  const auto mixed = std::make_shared<MixedStore>(StoreOptions{});
+  for (const auto& [store, name] :
+       {std::pair<std::shared_ptr<const Store>, std::string>{TestFolder::store(), ""},
+        {mixed, "file://"}}) {
+    const std::string path = folder_.put("data.bin", std::string(3 << 20, 'a'));
+    const std::string url = name + path;
+    const auto cache = CacheStore::make(store, {.folder = folder_ / "cache"}).value();
+    read(*cache, 0, 100, url);
+    const timespec later[2] = {{2'000'000'000, 0}, {2'000'000'000, 0}};
+    ::utimensat(AT_FDCWD, path.c_str(), later, 0);
+    EXPECT_EQ(read(*cache, 2 << 20, 100, url), std::string(100, 'a'));
+    EXPECT_EQ(read(*cache, 2 << 20, 100, url), std::string(100, 'a'));
+  }
 }
 
 TEST_F(Cache, a_damaged_block_is_read_again_from_the_store) {
