@@ -98,7 +98,11 @@ std::vector<Result<FileInfo>> MixedStore::stat_all(std::span<const std::string> 
       for (const std::string& path : paths.subspan(begin, end - begin))
         own.push_back(path_for_store(path));
       auto found = store.value()->stat_all(own);
-      for (Result<FileInfo>& info : found) out.push_back(std::move(info));
+      for (size_t i = 0; i < found.size(); ++i) {
+        // By its own name, under which it is asked for again: a cache knows it by that.
+        if (found[i].ok()) found[i].value().path = paths[begin + i];
+        out.push_back(std::move(found[i]));
+      }
     }
     begin = end;
   }

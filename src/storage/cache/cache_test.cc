@@ -114,6 +114,18 @@ TEST_F(Cache, a_read_of_a_server_is_handed_over_whatever_was_read_of_this_disk_b
   EXPECT_EQ(done.get_future().get().code(), Code::kCancelled);
 }
 
+TEST_F(Cache, a_file_of_this_disk_is_known_by_its_url) {
+  folder_.put("near", "0123456789");
+  const std::string url = "file://" + folder_.path() + "/near";
+  const auto mixed = std::make_shared<MixedStore>(StoreOptions{});
+  EXPECT_EQ(mixed->stat(url).value().path, url);
+  const auto cache = CacheStore::make(mixed, {.folder = folder_ / "cache", .keep_free = 0}).value();
+  EXPECT_EQ(read(*cache, 2, 3, url), "234");
+  ReadRequest again{.path = url, .offset = 2, .length = 3};
+  EXPECT_TRUE(cache->read_if_resident(again)) << "it is known, and nobody asks for its size again";
+  EXPECT_EQ(as_text(again.into.bytes()), "234");
+}
+
 TEST_F(Cache, random_ranges_are_what_the_store_has) {
   std::mt19937 random(7);
   for (int round = 0; round < 3; ++round) {
@@ -163,13 +175,19 @@ TEST_F(Cache, a_file_that_changes_while_it_is_read_is_refused_and_then_read_anew
 }
 
 TEST_F(Cache, a_file_of_this_machine_that_is_touched_while_it_is_read_goes_on) {
-  const std::string path = folder_.put("data.bin", std::string(3 << 20, 'a'));
-  const auto cache = CacheStore::make(TestFolder::store(), {.folder = folder_ / "cache"}).value();
-  read(*cache, 0, 100, path);
-  const timespec later[2] = {{2'000'000'000, 0}, {2'000'000'000, 0}};
-  ::utimensat(AT_FDCWD, path.c_str(), later, 0);
-  EXPECT_EQ(read(*cache, 2 << 20, 100, path), std::string(100, 'a'));
-  EXPECT_EQ(read(*cache, 2 << 20, 100, path), std::string(100, 'a'));
+  const auto mixed = std::make_shared<MixedStore>(StoreOptions{});
+  for (const auto& [store, name] :
+       {std::pair<std::shared_ptr<const Store>, std::string>{TestFolder::store(), ""},
+        {mixed, "file://"}}) {
+    const std::string path = folder_.put("data.bin", std::string(3 << 20, 'a'));
+    const std::string url = name + path;
+    const auto cache = CacheStore::make(store, {.folder = folder_ / "cache"}).value();
+    read(*cache, 0, 100, url);
+    const timespec later[2] = {{2'000'000'000, 0}, {2'000'000'000, 0}};
+    ::utimensat(AT_FDCWD, path.c_str(), later, 0);
+    EXPECT_EQ(read(*cache, 2 << 20, 100, url), std::string(100, 'a'));
+    EXPECT_EQ(read(*cache, 2 << 20, 100, url), std::string(100, 'a'));
+  }
 }
 
 TEST_F(Cache, a_damaged_block_is_read_again_from_the_store) {

@@ -160,8 +160,9 @@ void CacheReads::send_uncached(const FetchPointer& fetch) {
 }
 
 void CacheReads::arrived(const FetchPointer& fetch, ReadRequest&& request) {
-  if (request.status.code() == Code::kCorrupt && !fetch->is_uncached &&
-      scheme_of(plain_path(fetch->entry->path)).empty()) {
+  const std::string_view scheme = scheme_of(plain_path(fetch->entry->path));
+  const bool is_of_this_machine = scheme.empty() || scheme == "file";
+  if (request.status.code() == Code::kCorrupt && !fetch->is_uncached && is_of_this_machine) {
     forget(*fetch->entry);
     fetch->is_uncached = true;
     send_uncached(fetch);

@@ -41,6 +41,13 @@ std::string known_token() {
   return token;
 }
 
+// Whether a token that the call gives is for the hub: not where a list alone names its files.
+bool is_named(const StoreOptions& options) {
+  return !options.named || !options.endpoint.empty() ||
+         std::any_of(options.named->begin(), options.named->end(),
+                     [](const std::string& server) { return server.starts_with("hf://"); });
+}
+
 struct HubPlace {
   std::string repository;  // datasets/user/name
   std::string revision;
@@ -75,9 +82,9 @@ class HubProtocol final : public WebProtocol {
   HubProtocol(std::shared_ptr<const StoreOptions> options, WebUrl hub)
       : options_(std::move(options)),
         hub_(std::move(hub)),
-        token_(options_->anonymous       ? ""
-               : options_->token.empty() ? known_token()
-                                         : options_->token) {}
+        token_(options_->anonymous                               ? ""
+               : options_->token.empty() || !is_named(*options_) ? known_token()
+                                                                 : options_->token) {}
 
   Status prepare(const std::string& path) const override {
     if (hub_.scheme == "http" && !token_.empty() && !options_->allow_plain_http &&
@@ -136,6 +143,12 @@ class HubProtocol final : public WebProtocol {
 
   Status failure(const std::string&, const HttpAnswer& answer) const override {
     const int status = answer.head.status;
+    if ((status == 401 || status == 403) && !options_->token.empty() && !is_named(*options_))
+      return Status(Code::kPermission,
+                    fmt::format("the hub refuses ({}), and the token of hr.storage(...) goes only "
+                                "to servers that the call names: name the data set by "
+                                "root=\"hf://datasets/user/name\", or set HF_TOKEN",
+                                status));
     if (status == 401 || status == 403)
       return Status(Code::kPermission,
                     fmt::format("the hub refuses ({}): it is private, gated or not there; give "

@@ -122,6 +122,29 @@ TEST_F(HttpStore, what_is_opened_together_gives_each_server_the_secrets_that_are
   EXPECT_EQ(authorization(other, {server_.url("")}), "") << "after one that trusts all";
 }
 
+TEST_F(HttpStore, the_hub_gets_a_token_where_the_call_names_the_hub) {
+  server_.put("/datasets/a/b/resolve/main/f", "0123");
+  // NOLINTBEGIN(concurrency-mt-unsafe)
+  ::setenv("HF_ENDPOINT", server_.url("").c_str(), 1);
+  ::setenv("HF_HOME", "/none", 1);
+  ::unsetenv("HF_TOKEN");
+  ::unsetenv("HUGGING_FACE_HUB_TOKEN");
+  StoreOptions options = kQuick;
+  options.token = "secret";
+  using Named = std::optional<std::vector<std::string>>;
+  for (const Named& named :
+       {Named(), Named({"hf://datasets"}), Named({"https://other"}), Named({})}) {
+    options.named = named;
+    const OpenedUrl at = open_store("hf://datasets/a/b/f", options).value();
+    EXPECT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());
+    const bool is_for_hub = !named || *named == std::vector<std::string>{"hf://datasets"};
+    EXPECT_EQ(server_.asked().back().field("authorization"), is_for_hub ? "bearer secret" : "");
+  }
+  ::unsetenv("HF_ENDPOINT");
+  ::unsetenv("HF_HOME");
+  // NOLINTEND(concurrency-mt-unsafe)
+}
+
 TEST_F(HttpStore, a_file_that_changes_is_never_mixed) {
   const OpenedUrl at = open_store(server_.url("/f"), kQuick).value();
   ASSERT_TRUE(at.store->read_at(at.path, 0, 4, got_).ok());

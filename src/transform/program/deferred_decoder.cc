@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/guard.h"
 #include "codec/exif.h"
 #include "trace/clock.h"
 #include "transform/colour/colour.h"
@@ -157,7 +158,8 @@ class DeferredDecoder final : public Decoder {
     ImageOptions options = program_.limits;
     options.damaged = &damaged_;
     spec_.share->begins_on_cpu();
-    const Status status = render_deferred(value, program_.mode, options, room);
+    const Status status =
+        guard([&] { return render_deferred(value, program_.mode, options, room); });
     if (status.ok())
       spec_.share->decoded_on_cpu(steady_ns() - begin);
     else

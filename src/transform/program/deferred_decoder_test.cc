@@ -2,15 +2,27 @@
 #include "base/have.h"
 #if HEADRACE_HAVE_JPEG
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <string>
 
+#include "base/guard.h"
 #include "codec/decoder_fixture.h"
 #include "codec/jpeg_fixture.h"
 #include "transform/kernels/resample.h"
 #include "transform/program/deferred_decoder.h"
 #include "transform/program/program.h"
+
+// Sanitizers take all addresses that there are.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEADRACE_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HEADRACE_SANITIZED
+#endif
+#endif
 
 namespace headrace {
 namespace {
@@ -125,6 +137,42 @@ TEST(DeferredDecoder, steps_that_need_pixels_are_refused_by_name) {
   EXPECT_TRUE(says(refusal({crop}, {{"orient", true}}), "orient=true and defer=true"));
   EXPECT_TRUE(says(refusal({crop}, {{"variants", int64_t{2}}}), "variants and defer=true"));
   EXPECT_TRUE(says(refusal({crop}, {{"shape", Numbers{8, 8, 3}}}), "lie as elements"));
+}
+
+// In a process of its own, which may have no more than it has once there is room for the pixels.
+TEST(DeferredDecoder, a_picture_that_there_is_no_memory_for_is_no_longer_under_way) {
+#ifdef HEADRACE_SANITIZED
+  GTEST_SKIP() << "addresses cannot be limited";
+#endif
+  class LastRoom final : public Slot {
+   public:
+    Result<MutableBytes> room(std::span<const int64_t> wanted) override {
+      bytes_.resize(static_cast<size_t>(wanted[0]));
+      const rlimit none{1 << 20, RLIM_INFINITY};
+      if (setrlimit(RLIMIT_AS, &none) != 0) _exit(2);
+      return MutableBytes(bytes_);
+    }
+
+   private:
+    Blob bytes_;
+  };
+  const Blob jpeg = fixture::encode(fixture::make_image(6000, 40, 3, 5), {});
+  const auto late = std::make_shared<LateWork>();
+  late->share = std::make_shared<DecodeShare>(~0u, ShareLimits{.least_waiting = 0, .threads = 1});
+  FieldSpec spec = picture({step("resize", {{"size", Numbers{3000, 5000}}})});
+  spec.late = late;
+  const auto decoder = make_decoder(spec).value();
+  ASSERT_NE(decoder->deferred(), nullptr);
+  const auto decode_with_little = [&] {
+    LastRoom slot;
+    const Status status = guard([&] { return decode_one(*decoder, jpeg, Key(0), slot); });
+    const rlimit all{RLIM_INFINITY, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_AS, &all) != 0) _exit(3);
+    if (status.code() != Code::kExhausted) _exit(4);
+    // The next one may be the CPU's again.
+    _exit(late->share->leave_to_device(JpegSampling::k420) ? 1 : 0);
+  };
+  EXPECT_EXIT(decode_with_little(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(DeferredDecoder, what_is_no_picture_or_too_large_is_an_error) {
