@@ -402,7 +402,10 @@ size_t ReadScheduler::slots_per_chunk(const PlannedStep& step) const {
   const auto shares =
       static_cast<uint64_t>(work_.options.compute_threads) * (work_.only_copies ? 1 : 4);
   const uint64_t most = (step.tasks().size() + shares - 1) / shares;
-  const uint64_t bytes = work_.only_copies ? kCopiedChunkBytes : kChunkBytes;
+  // What a thread copies counts against the budget only when its chunk is done.
+  const uint64_t copied =
+      std::clamp(work_.options.memory_budget_bytes / 64, kChunkBytes, kCopiedChunkBytes);
+  const uint64_t bytes = work_.only_copies ? copied : kChunkBytes;
   return std::clamp<uint64_t>(bytes / mean_bytes(step.tasks().front()), 1,
                               std::max<uint64_t>(1, most));
 }
