@@ -9,6 +9,7 @@
 #include "base/prefault.h"
 #include "engine/decoding.h"
 #include "engine/read_now.h"
+#include "storage/first_batch.h"
 #include "trace/spans.h"
 
 namespace headrace {
@@ -35,6 +36,11 @@ Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters,
         o.read_ahead_bytes,
         most_ahead_bytes(o.memory_budget_bytes, source.policy.is_far, source.policy.runs),
         source.policy.first_bytes));
+}
+
+void Reader::start(uint64_t first_step) {
+  group_ = std::make_shared<ReadGroup>();
+  set_first_batch(group_, first_step);
 }
 
 void Reader::cancel() {
