@@ -59,7 +59,8 @@ Result<std::vector<ReadPart>> split_read(ReadRequest& request, uint64_t part_byt
   ReadRequest& all = whole->request;
   std::vector<ReadPart> parts(cuts.size());
   for (size_t i = 0; i < cuts.size(); ++i) {
-    const auto [begin, first] = cuts[i];
+    const uint64_t begin = cuts[i].first;
+    const size_t first = cuts[i].second;
     const bool is_last = i + 1 == cuts.size();
     const uint64_t end = is_last ? all.length : cuts[i + 1].first;
     const size_t pieces_end = is_last ? all.pieces.size() : cuts[i + 1].second;
@@ -71,9 +72,7 @@ Result<std::vector<ReadPart>> split_read(ReadRequest& request, uint64_t part_byt
     part.version = all.version;
     part.group = all.group;
     part.sent_ns = all.sent_ns;
-    part.done = [whole, first = first](ReadRequest&& done) {
-      whole->part_done(std::move(done), first);
-    };
+    part.done = [whole, first](ReadRequest&& done) { whole->part_done(std::move(done), first); };
     for (size_t k = first; k < pieces_end; ++k)
       part.pieces.push_back(
           {all.pieces[k].begin - begin, all.pieces[k].length, std::move(all.pieces[k].into)});
