@@ -108,7 +108,7 @@ Status Engine::Core::start(std::unique_ptr<Feed> feed) {
   return guard([&]() -> Status {
     planner_.start(std::move(feed));
     bad_.start();
-    reader_.start();
+    reader_.start(delivery_.tail());
     delivery_.start();
     first_step_ = delivery_.tail();
     decoding_.start();

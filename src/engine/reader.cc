@@ -10,6 +10,7 @@
 #include "engine/decoding.h"
 #include "engine/read_now.h"
 #include "engine/run_parts.h"
+#include "storage/first_batch.h"
 #include "trace/spans.h"
 
 namespace headrace {
@@ -57,6 +58,11 @@ Reader::Reader(const EngineWork& work, Memory& memory, EngineCounters& counters,
     read_ahead_.push_back(std::make_unique<ReadAhead>(
         o.read_ahead_bytes, most_free_ahead_bytes(o.memory_budget_bytes, source.policy.is_far),
         source.policy.first_bytes));
+}
+
+void Reader::start(uint64_t first_step) {
+  group_ = std::make_shared<ReadGroup>();
+  set_first_batch(group_, first_step);
 }
 
 void Reader::cancel() {

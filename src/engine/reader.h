@@ -33,8 +33,8 @@ class Reader {
     on_room_ = std::move(on_room);
   }
 
-  // Between feeds: the reads of the next one are given up together.
-  void start() { group_ = std::make_shared<ReadGroup>(); }
+  // Between feeds: the reads of the next one, which begins with this step, are given up together.
+  void start(uint64_t first_step);
   const std::shared_ptr<ReadGroup>& group() const { return group_; }
   // Completes all reads of this feed at once.
   void cancel();

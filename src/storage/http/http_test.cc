@@ -13,6 +13,7 @@
 #include <future>
 #include <thread>
 
+#include "storage/first_batch.h"
 #include "storage/http/index_page.h"
 #include "storage/http/late_answer.h"
 #include "storage/http/message.h"
@@ -541,26 +542,20 @@ TEST_F(SplitReads, fail_once_with_what_failed_first_and_when_all_parts_are_back)
   EXPECT_EQ(got_.status.code(), Code::kCorrupt);
 }
 
-TEST(FirstReads, are_those_of_the_batch_that_a_group_asks_for_first) {
-  FirstReads first;
-  ReadRequest request;
-  EXPECT_FALSE(first.contains(request));  // nobody's
+TEST(FirstBatch, is_what_the_engine_says) {
   const std::shared_ptr<const ReadGroup> groups[] = {std::make_shared<ReadGroup>(),
                                                      std::make_shared<ReadGroup>()};
-  for (int round = 0; round < 2; ++round)  // two loaders in turn
-    for (const uint64_t begin : {0u, 1u}) {
-      request.group = groups[begin];
-      request.priority = 7 * begin;
-      EXPECT_TRUE(first.contains(request));
-      EXPECT_TRUE(first.contains(request));
-      request.priority = 7 * begin + 1;
-      EXPECT_FALSE(first.contains(request));
-    }
-  request.priority = 9;
-  for (int i = 0; i < 1000; ++i) {  // those that are gone take no place
-    request.group = std::make_shared<ReadGroup>();
-    EXPECT_TRUE(first.contains(request));
-  }
+  ReadRequest request{.priority = 3};
+  EXPECT_FALSE(is_for_first_batch(request));  // nobody's
+  request.group = groups[0];
+  EXPECT_FALSE(is_for_first_batch(request));
+  set_first_batch(groups[0], 3);
+  set_first_batch(groups[1], 4);
+  EXPECT_TRUE(is_for_first_batch(request));
+  request.group = groups[1];
+  EXPECT_FALSE(is_for_first_batch(request));
+  request.priority = 4;
+  EXPECT_TRUE(is_for_first_batch(request));
 }
 
 // Answers of a far server, without waiting for one: what the store saw before says how far it is.
@@ -578,13 +573,14 @@ TEST_F(HttpStore, a_large_read_of_the_first_batch_comes_over_several_connections
   is_far = false;
   const size_t before = server_.requests();
   const auto group = std::make_shared<ReadGroup>();
+  set_first_batch(group, 7);
   std::atomic<int> left{2};
   std::vector<ReadRequest> requests(2);
   for (uint64_t k = 0; k < 2; ++k) {
     requests[k].path = at.path;
     requests[k].length = large.size() - 5;
     requests[k].offset = k;
-    requests[k].priority = k;  // of the first batch, and of the next
+    requests[k].priority = 7 + k;  // of the first batch, and of the next
     requests[k].group = group;
     requests[k].done = [&left, &large](ReadRequest&& done) {
       EXPECT_TRUE(done.status.ok()) << done.status.text();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/http/split_read.h"
 
-#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/guard.h"
+#include "base/mutex.h"
 
 namespace headrace {
 namespace {
@@ -46,17 +47,6 @@ std::vector<std::pair<uint64_t, size_t>> cuts_of(const ReadRequest& request, uin
 }
 
 }  // namespace
-
-bool FirstReads::contains(const ReadRequest& request) {
-  if (request.group == nullptr) return false;
-  MutexLock lock(mu_);
-  for (const Group& known : groups_)
-    if (known.group.lock() == request.group) return known.priority == request.priority;
-  std::erase_if(groups_, [](const Group& known) { return known.group.expired(); });
-  if (groups_.size() >= kMostGroups) return false;
-  groups_.push_back({request.group, request.priority});
-  return true;
-}
 
 Result<std::vector<ReadPart>> split_read(ReadRequest& request, uint64_t part_bytes) {
   HEADRACE_TRY(guard([&]() -> Status {

@@ -5,30 +5,11 @@
 // complete when all large reads are that were sent with it.
 #pragma once
 
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "storage/store.h"
 
 namespace headrace {
-
-// What each group asks for first.  Thread-safe.
-class FirstReads {
- public:
-  static constexpr size_t kMostGroups = 64;  // that live; of further ones nothing is first
-  // Whether it is of the first batch that its group asked for.
-  bool contains(const ReadRequest& request);
-
- private:
-  struct Group {
-    std::weak_ptr<const ReadGroup> group;
-    uint64_t priority = 0;
-  };
-  Mutex mu_;
-  std::vector<Group> groups_ HEADRACE_GUARDED_BY(mu_);
-};
 
 // A part of a read.  `room`: memory of the whole read, unless the part has pieces of its own.
 struct ReadPart {

@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "storage/http/protocol.h"
-#include "storage/http/split_read.h"
 #include "storage/http/task.h"
 
 namespace headrace {
@@ -60,7 +59,6 @@ struct WebShared {
   std::shared_ptr<const StoreOptions> options;
   std::shared_ptr<WebStats> stats = std::make_shared<WebStats>();
   SeenVersions versions;
-  FirstReads first_reads;
 };
 
 // Of one request for several ranges: some servers send whole files with less work than ranges, and

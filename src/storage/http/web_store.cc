@@ -7,9 +7,11 @@
 
 #include <algorithm>
 
+#include "storage/first_batch.h"
 #include "storage/http/client.h"
 #include "storage/http/pool_limit.h"
 #include "storage/http/protocol.h"
+#include "storage/http/split_read.h"
 #include "storage/http/web_read.h"
 #include "storage/paths.h"
 
@@ -43,6 +45,7 @@ Result<HttpTask> read_task(const std::shared_ptr<WebShared>& shared, ReadRequest
                            MutableBytes room = {}) {
   HEADRACE_ASSIGN(HttpTask made, task_of(shared, request.path));
   made.priority = request.priority;
+  made.is_first = is_for_first_batch(request);
   made.group = request.group;
   made.bytes = request.length == kWholeFile ? 0 : request.length;
   made.is_whole_read = true;
@@ -147,16 +150,15 @@ Status WebStore::add_read(ReadRequest& request, std::vector<HttpTask>& tasks) co
     complete(std::move(request), {});
     return {};
   }
-  const bool is_first = shared_->first_reads.contains(request);
-  if (is_first && is_better_split(request)) return add_parts(request, tasks);
+  if (is_better_split(request)) return add_parts(request, tasks);
   HEADRACE_ASSIGN(HttpTask made, read_task(shared_, request));
-  made.is_first = is_first;
   tasks.push_back(std::move(made));
   return {};
 }
 
-// Where a server is far, and a user does not want few connections.
+// What the first batch waits for, where a server is far, and a user does not want few connections.
 bool WebStore::is_better_split(const ReadRequest& request) const {
+  if (!is_for_first_batch(request)) return false;
   if (request.length == kWholeFile || request.length < PoolLimit::kLarge) return false;
   const uint32_t most = shared_->options->connections;
   if (most != 0 && most < PoolLimit::kFirstFar) return false;
@@ -174,7 +176,6 @@ Status WebStore::add_parts(ReadRequest& request, std::vector<HttpTask>& tasks) c
       continue;
     }
     made.value().read = nullptr;  // parts are not joined again
-    made.value().is_first = true;
     tasks.push_back(std::move(made).value());
   }
   return {};
