@@ -631,11 +631,12 @@ class LargeSource final : public Source {
   Blocks blocks_;
 };
 
-// In a process of its own, which may have little more than it has.
+// In a process of its own, which begins anew: it may have little more than that takes.
 TEST(RunsInParts, memory_that_there_is_not_is_an_error_of_its_batch) {
 #ifdef HEADRACE_SANITIZED
   GTEST_SKIP() << "addresses cannot be limited";
 #endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto read_with_little = [](uint64_t budget) {
     const std::shared_ptr<const Decoder> decoder = make_bytes_decoder();
     SourceWork source{std::make_shared<LargeSource>(), 0, {0}, {decoder}};

@@ -139,11 +139,13 @@ TEST(DeferredDecoder, steps_that_need_pixels_are_refused_by_name) {
   EXPECT_TRUE(says(refusal({crop}, {{"shape", Numbers{8, 8, 3}}}), "lie as elements"));
 }
 
-// In a process of its own, which may have no more than it has once there is room for the pixels.
+// In a process of its own, which may have no more than it has once there is room for the pixels.  It
+// begins anew: what other tests freed would be memory enough.
 TEST(DeferredDecoder, a_picture_that_there_is_no_memory_for_is_no_longer_under_way) {
 #ifdef HEADRACE_SANITIZED
   GTEST_SKIP() << "addresses cannot be limited";
 #endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   class LastRoom final : public Slot {
    public:
     Result<MutableBytes> room(std::span<const int64_t> wanted) override {
