@@ -139,7 +139,7 @@ TEST(DeferredDecoder, steps_that_need_pixels_are_refused_by_name) {
   EXPECT_TRUE(says(refusal({crop}, {{"shape", Numbers{8, 8, 3}}}), "lie as elements"));
 }
 
-// In a process of its own, which may have no more than it has once there is room for the pixels.  It
+// In a process of its own, which may have no more than it has once there is room for the pixels. It
 // begins anew: what other tests freed would be memory enough.
 TEST(DeferredDecoder, a_picture_that_there_is_no_memory_for_is_no_longer_under_way) {
 #ifdef HEADRACE_SANITIZED
