@@ -121,6 +121,7 @@ TEST_F(HttpStore, what_is_opened_together_gives_each_server_the_secrets_that_are
   options.named.reset();
   (void)open_store(server_.url("/f"), options).value();
   EXPECT_EQ(authorization(other, {server_.url("")}), "") << "after one that trusts all";
+  options.opening->end();  // its stores hold it
 }
 
 TEST_F(HttpStore, the_hub_gets_a_token_where_the_call_names_the_hub) {
