@@ -204,3 +204,12 @@ def test_importing_headrace_starts_no_thread() -> None:
         "import headrace, os; print(len(os.listdir('/proc/self/task')))", env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     )
     assert run.stdout.strip() == "1", run.stderr
+
+
+def test_a_program_ends_well_while_notices_are_waited_for() -> None:
+    """Waits of a millisecond: one ends while Python does."""
+    from support import run_python
+
+    code = "import sys, headrace.storage; module = sys.modules['headrace.storage']; module._WAIT_MS = 1; module._listen()"
+    ended = run_python(code)
+    assert ended.returncode == 0, ended.stderr

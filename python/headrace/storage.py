@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import threading  # here: imported first by a thread of the engine it would take that one for the main thread
@@ -238,19 +239,30 @@ def _from_botocore(profile: str | None) -> dict[str, Any] | None:
 
 # -- what the engine says while it runs ------------------------------------------------------------
 
+_WAIT_MS = 60_000
 _listening = 0  # the process that has a thread for it
+_ending = threading.Event()
 
 
 def _listen() -> None:
     global _listening
     if _listening != os.getpid():
         _listening = os.getpid()
-        threading.Thread(target=_pass_on, name="headrace-notices", daemon=True).start()
+        thread = threading.Thread(target=_pass_on, name="headrace-notices", daemon=True)
+        thread.start()
+        atexit.register(_end, thread)
 
 
 def _pass_on() -> None:
-    while True:
-        text = _core.next_notice(60_000)
+    while not _ending.is_set():
+        text = _core.next_notice(_WAIT_MS)
         if text is not None:
             rank = os.environ.get("RANK")
             warn(text if rank is None else f"rank {rank}: {text}")
+
+
+def _end(thread: threading.Thread) -> None:
+    """A thread that comes back from C++ while Python ends would end the process with an abort."""
+    _ending.set()
+    _core.end_notices()
+    thread.join(5)

@@ -155,6 +155,7 @@ void bind_storage(nb::module_& m) {
         return next_notice(timeout_ms);
       },
       nb::arg("timeout_ms"));
+  m.def("end_notices", &end_notices);
 }
 
 }  // namespace headrace::py

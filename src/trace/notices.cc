@@ -23,17 +23,23 @@ class NoticeQueue {
   }
   std::optional<std::string> next(int timeout_ms) {
     MutexLock lock(mu_);
-    if (texts_.empty() && timeout_ms > 0) (void)came_.wait_for_ms(mu_, timeout_ms);
+    if (texts_.empty() && timeout_ms > 0 && !ended_) (void)came_.wait_for_ms(mu_, timeout_ms);
     if (texts_.empty()) return std::nullopt;
     std::string text = std::move(texts_.front());
     texts_.pop_front();
     return text;
+  }
+  void end() {
+    MutexLock lock(mu_);
+    ended_ = true;
+    came_.notify_all();
   }
 
  private:
   Mutex mu_;
   CondVar came_;
   std::deque<std::string> texts_ HEADRACE_GUARDED_BY(mu_);
+  bool ended_ HEADRACE_GUARDED_BY(mu_) = false;
 };
 
 // Never destroyed: a thread may wait in it while the process ends.
@@ -51,6 +57,10 @@ void tell_user(std::string text) {
 
 std::optional<std::string> next_notice(int timeout_ms) {
   return queue().next(timeout_ms);
+}
+
+void end_notices() {
+  queue().end();
 }
 
 }  // namespace headrace

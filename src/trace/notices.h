@@ -16,4 +16,7 @@ void tell_user(std::string text);
 // The oldest that was not taken; waits for one, at most so long.
 std::optional<std::string> next_notice(int timeout_ms);
 
+// From now on nobody waits: the process is about to end.
+void end_notices();
+
 }  // namespace headrace
