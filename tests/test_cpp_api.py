@@ -111,9 +111,9 @@ def test_blends_joints_and_changed_weights_are_those_of_python(programs: pathlib
     assert json.loads(re.search(r"state: (\{.*\})", out)[1]) == state  # type: ignore[index]
     first = re.search(r"the first sample is (\S+)", out)[1]  # type: ignore[index]
     assert lines[0].split(": ")[-1].split()[0] == first
-    # Steps that were planned anew may have been decoded before.
+    # Steps that were planned anew may have been decoded before: at most all 8 of 12 from the fourth on.
     decoded = int(re.search(r"(\d+) samples decoded by 2 threads", out)[1])  # type: ignore[index]
-    assert 120 <= decoded <= 180 and "0 replaced" in out
+    assert 120 <= decoded <= 200 and "0 replaced" in out
 
 
 def test_mixed_batches_are_those_of_python(programs: pathlib.Path, shards: pathlib.Path) -> None:
