@@ -15,6 +15,7 @@
 #include <set>
 #include <thread>
 
+#include "base/sanitized.h"
 #include "codec/text.h"
 #include "engine/block_samples.h"
 #include "engine/engine.h"
@@ -23,15 +24,6 @@
 #include "storage/fault.h"
 #include "storage/memory.h"
 #include "storage/test_stores.h"
-
-// Sanitizers take all addresses that there are.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HEADRACE_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HEADRACE_SANITIZED
-#endif
-#endif
 
 namespace headrace {
 namespace {

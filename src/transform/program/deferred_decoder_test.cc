@@ -9,20 +9,12 @@
 #include <string>
 
 #include "base/guard.h"
+#include "base/sanitized.h"
 #include "codec/decoder_fixture.h"
 #include "codec/jpeg_fixture.h"
 #include "transform/kernels/resample.h"
 #include "transform/program/deferred_decoder.h"
 #include "transform/program/program.h"
-
-// Sanitizers take all addresses that there are.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HEADRACE_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HEADRACE_SANITIZED
-#endif
-#endif
 
 namespace headrace {
 namespace {
